@@ -1,0 +1,1 @@
+//! sprite-operator: runs untrusted agent code in Fly Sprites, driven by Kubernetes resources.
