@@ -1,0 +1,214 @@
+//! The status of a `Run`.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{
+    conditions::Conditions,
+    reasons::{Evidence, RunPhase, RunReason},
+};
+
+/// What became of a Run.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RunStatus {
+    /// metadata.generation that this status was computed from; -1: not seen yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Pending, Running, or how it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<RunPhase>,
+    /// Why it is in its phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<RunReason>,
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// When asking again may help, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u32>,
+    /// The session it ran in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionIdentity>,
+    /// The instance it ran on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sprite: Option<SpriteIdentity>,
+    /// The lockdown token that was proved on the live Sprite just before the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub lockdown_token: Option<String>,
+    /// The policy it ran under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyIdentity>,
+    /// The charge; written in the same update that says Running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Admission>,
+    /// The execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
+    /// Exit code of the command; 128+n when signal n ended it. Absent: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 255))]
+    pub exit_code: Option<i32>,
+    /// What the command wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    /// The file that was written or read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileResult>,
+    /// Estimated cost in millionths of a US dollar.
+    #[serde(rename = "costMicroUSD", skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+    /// Where the audit record of the outcome stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditPosition>,
+    /// Admitted, Succeeded, Finished, Reconciling, Stalled.
+    pub conditions: Conditions,
+}
+
+/// A session by name and UID.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionIdentity {
+    /// Name in the Run's namespace.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// UID.
+    #[schemars(length(max = 64))]
+    pub uid: String,
+}
+
+/// An instance.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SpriteIdentity {
+    /// Instance id.
+    #[schemars(length(max = 128))]
+    pub id: String,
+}
+
+/// A policy by name and generation.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyIdentity {
+    /// Name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// metadata.generation.
+    pub generation: i64,
+}
+
+/// The charge.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Admission {
+    /// When it was charged.
+    pub at: Time,
+    /// Tier of the namespace at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub tier: Option<String>,
+    /// Which scopes were charged.
+    #[serde(default)]
+    #[schemars(schema_with = "scopes_schema")]
+    pub scopes: Vec<String>,
+}
+
+fn scopes_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "maxItems": 8, "x-kubernetes-list-type": "atomic",
+        "items": {"type": "string", "maxLength": 64}, "description": "Which scopes were charged."})
+}
+
+/// The execution.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Execution {
+    /// The platform's exec session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub id: Option<String>,
+    /// When the start was licensed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When the end was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Time>,
+    /// How long the command ran, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// How the end is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+}
+
+/// What the command wrote.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Output {
+    /// Standard output.
+    pub stdout: Stream,
+    /// Standard error.
+    pub stderr: Stream,
+    /// Something was cut off at the policy's cap.
+    pub truncated: bool,
+    /// Something was masked.
+    pub redacted: bool,
+    /// Something may be missing: the connection was lost.
+    pub incomplete: bool,
+    /// False: the output did not fit into the object.
+    pub stored: bool,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self {
+            stdout: Stream::default(),
+            stderr: Stream::default(),
+            truncated: false,
+            redacted: false,
+            incomplete: false,
+            stored: true,
+        }
+    }
+}
+
+/// One output stream: as text, or as base64 where it is not text or text would be longer.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Stream {
+    /// The bytes as UTF-8 text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 131_072))]
+    pub text: Option<String>,
+    /// The bytes as base64 (RFC 4648, with padding).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 174_764))]
+    pub base64: Option<String>,
+    /// How many bytes were received.
+    pub bytes: u64,
+}
+
+/// The file that was written or read.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct FileResult {
+    /// Its path.
+    #[schemars(length(max = 4096))]
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Where an audit record stands.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditPosition {
+    /// Sequence number.
+    pub sequence: u64,
+    /// Hash of the record, hex.
+    #[schemars(length(max = 64))]
+    pub hash: String,
+}

@@ -1,0 +1,90 @@
+//! Commands: the policy's deny expressions.
+//!
+//! Linear time, bounded size. Defence in depth: the network and the sandbox are the walls. Must not run anything.
+
+use regex::{RegexSet, RegexSetBuilder};
+use thiserror::Error;
+
+/// Largest compiled size of all expressions of one policy, in bytes.
+const SIZE_LIMIT: usize = 4 << 20;
+
+/// Why expressions were refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ExpressionError {
+    /// Not an expression of this syntax.
+    #[error("commands.deny: `{0}` is no regular expression of RE2 syntax (no look-around, no back-references)")]
+    Form(String),
+    /// Matches the empty text, so everything.
+    #[error("commands.deny: `{0}` matches everything: suspend the policy instead")]
+    Everything(String),
+    /// Together too large.
+    #[error("commands.deny: the expressions are too large when compiled: make them simpler or fewer")]
+    Size,
+}
+
+/// The compiled deny expressions of a policy.
+#[derive(Debug, Clone)]
+pub struct DenyList {
+    set: RegexSet,
+}
+
+impl DenyList {
+    /// Compiles expressions, or names each that is wrong.
+    pub fn new(expressions: &[String]) -> Result<Self, Vec<ExpressionError>> {
+        let mut errors = Vec::new();
+        for expression in expressions {
+            match RegexSetBuilder::new([expression]).size_limit(SIZE_LIMIT).build() {
+                Ok(one) if one.is_match("") => errors.push(ExpressionError::Everything(expression.clone())),
+                Ok(_) => {}
+                Err(regex::Error::CompiledTooBig(_)) => errors.push(ExpressionError::Size),
+                Err(_) => errors.push(ExpressionError::Form(expression.clone())),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let set = RegexSetBuilder::new(expressions)
+            .size_limit(SIZE_LIMIT)
+            .build()
+            .map_err(|_| vec![ExpressionError::Size])?;
+        Ok(Self { set })
+    }
+
+    /// The first expression that a command matches.
+    pub fn denies(&self, command: &str) -> Option<&str> {
+        let first = self.set.matches(command).into_iter().next()?;
+        self.set.patterns().get(first).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_denied_by_the_first_expression_it_matches() {
+        let list = DenyList::new(&["\\bnc\\b".to_owned(), "rm -rf".to_owned()]).unwrap();
+        assert_eq!(list.denies("timeout 5 nc example.com 1"), Some("\\bnc\\b"));
+        assert_eq!(list.denies("echo sync"), None);
+    }
+
+    #[test]
+    fn every_bad_expression_is_named() {
+        let errors =
+            DenyList::new(&["(".to_owned(), ".*".to_owned(), "(a)\\1".to_owned(), "fine".to_owned()]).unwrap_err();
+        assert_eq!(
+            errors,
+            [
+                ExpressionError::Form("(".to_owned()),
+                ExpressionError::Everything(".*".to_owned()),
+                ExpressionError::Form("(a)\\1".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn an_expression_that_grows_when_compiled_is_refused() {
+        let errors = DenyList::new(&["(\\w{1000}){1000}".to_owned()]).unwrap_err();
+        assert_eq!(errors, [ExpressionError::Size]);
+    }
+}

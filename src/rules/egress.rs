@@ -1,0 +1,316 @@
+//! Egress: from what a policy demands to the platform's rules, their hash, and the comparison with what was read back.
+//!
+//! Nothing is dropped silently: an entry is used as normalised, or refused with what to write instead. Must not know
+//! which Sprite the rules are for.
+
+pub mod hostname;
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use serde::Serialize;
+use sha3::{Digest, Sha3_256};
+use thiserror::Error;
+
+pub use hostname::{Pattern, PatternError};
+
+/// Names of the platform itself; never reachable, whatever a policy says. Each zone covers the name and all below it.
+pub const PROVIDER_INTERNAL: &[&str] = &[
+    "_api.internal",
+    "*.internal",
+    "flycast",
+    "*.flycast",
+    "fly.storage.tigris.dev",
+    "*.fly.storage.tigris.dev",
+    "t3.tigrisfiles.io",
+    "*.t3.tigrisfiles.io",
+];
+
+/// One rule as the platform knows it: either a domain with an action, or a preset to include.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Rule {
+    /// `allow` or `deny`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// A host name, `*.suffix`, or `*`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// A preset of the platform.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include: Option<String>,
+}
+
+impl Rule {
+    fn new(action: &str, domain: impl Into<String>) -> Self {
+        Self { action: Some(action.to_owned()), domain: Some(domain.into()), include: None }
+    }
+}
+
+/// How a policy decides egress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing.
+    DenyAll,
+    /// Only what is listed.
+    Allowlist,
+    /// Everything but what is denied.
+    Open,
+}
+
+/// What a policy demands.
+#[derive(Debug, Clone, Copy)]
+pub struct Demand<'a> {
+    /// How it decides.
+    pub mode: Mode,
+    /// Entries as written.
+    pub allow: &'a [String],
+    /// Entries as written.
+    pub deny: &'a [String],
+    /// Whether the platform's own preset of allows is asked for.
+    pub defaults: bool,
+}
+
+/// Why a demand was refused; one for each bad entry.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EgressError {
+    /// The entry is no host pattern.
+    #[error("egress.{list}: `{entry}` {why}")]
+    Entry {
+        /// `allow` or `deny`.
+        list: &'static str,
+        /// As written.
+        entry: String,
+        /// What is wrong and what to write.
+        why: PatternError,
+    },
+    /// An allow that reaches into the platform's own names.
+    #[error("egress.allow: `{entry}` would reach {zone}, which belongs to the platform: remove it")]
+    Overlap {
+        /// As written.
+        entry: String,
+        /// The denied zone.
+        zone: &'static str,
+    },
+    /// The same name is allowed and denied.
+    #[error("egress: `{0}` stands in both allow and deny: keep it in one of them")]
+    Contradiction(String),
+    /// `DenyAll` with allows.
+    #[error("egress: mode DenyAll allows nothing: remove allow and presets, or set mode to Allowlist")]
+    DenyAllAllows,
+    /// `Open` without the operator's consent.
+    #[error(
+        "egress: mode Open is not allowed by this operator: start it with --allow-open-egress, or set mode to Allowlist"
+    )]
+    OpenNotAllowed,
+}
+
+/// Rules to send, never empty: an empty list would mean unrestricted on the platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruleset {
+    rules: Vec<Rule>,
+    hash: String,
+}
+
+impl Ruleset {
+    /// The rules that deny everything: exactly one.
+    pub fn deny_all() -> Self {
+        Self::of(vec![Rule::new("deny", "*")])
+    }
+
+    fn of(rules: Vec<Rule>) -> Self {
+        let hash = hash(&rules);
+        Self { rules, hash }
+    }
+
+    /// The rules in the order in which they are sent.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// SHA3-256 over the canonical form, hex.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
+/// The rules that a demand comes to, or everything that is wrong with it.
+pub fn build(demand: Demand<'_>, open_allowed: bool) -> Result<Ruleset, Vec<EgressError>> {
+    let mut errors = Vec::new();
+    let allow = patterns("allow", demand.allow, &mut errors);
+    let deny = patterns("deny", demand.deny, &mut errors);
+    for (entry, pattern) in &allow {
+        if let Some(zone) = PROVIDER_INTERNAL.iter().find(|zone| pattern.overlaps(zone)) {
+            errors.push(EgressError::Overlap { entry: (*entry).to_owned(), zone });
+        }
+        if deny.iter().any(|(_, denied)| denied == pattern) {
+            errors.push(EgressError::Contradiction(pattern.to_string()));
+        }
+    }
+    match demand.mode {
+        Mode::DenyAll if !demand.allow.is_empty() || demand.defaults => errors.push(EgressError::DenyAllAllows),
+        Mode::Open if !open_allowed => errors.push(EgressError::OpenNotAllowed),
+        Mode::DenyAll | Mode::Allowlist | Mode::Open => {}
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    if demand.mode == Mode::DenyAll {
+        return Ok(Ruleset::deny_all());
+    }
+    let mut rules: Vec<Rule> = PROVIDER_INTERNAL.iter().map(|zone| Rule::new("deny", *zone)).collect();
+    let named = |list: &[(&str, Pattern)]| list.iter().map(|(_, p)| p.to_string()).collect::<BTreeSet<_>>();
+    rules.extend(named(&deny).into_iter().map(|domain| Rule::new("deny", domain)));
+    rules.extend(named(&allow).into_iter().map(|domain| Rule::new("allow", domain)));
+    if demand.defaults {
+        rules.push(Rule { action: None, domain: None, include: Some("defaults".to_owned()) });
+    }
+    rules.push(Rule::new(if demand.mode == Mode::Open { "allow" } else { "deny" }, "*"));
+    Ok(Ruleset::of(rules))
+}
+
+fn patterns<'a>(list: &'static str, entries: &'a [String], errors: &mut Vec<EgressError>) -> Vec<(&'a str, Pattern)> {
+    let mut parsed = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match Pattern::parse(entry) {
+            Ok(pattern) => parsed.push((entry.as_str(), pattern)),
+            Err(why) => errors.push(EgressError::Entry { list, entry: entry.clone(), why }),
+        }
+    }
+    parsed
+}
+
+/// SHA3-256 over the rules as JSON objects with sorted keys, sorted; hex. Order and duplicates do not count.
+fn hash(rules: &[Rule]) -> String {
+    let canonical: BTreeSet<&Rule> = rules.iter().collect();
+    let mut digest = Sha3_256::new();
+    for rule in canonical {
+        for (key, value) in [("action", &rule.action), ("domain", &rule.domain), ("include", &rule.include)] {
+            if let Some(value) = value {
+                // Length-prefixed, so that no two different rules give the same bytes.
+                digest.update(format!("{key}={}:", value.len()));
+                digest.update(value);
+            }
+        }
+        digest.update(b"\n");
+    }
+    hex(&digest.finalize())
+}
+
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// How the rules read back differ from those demanded; empty: not at all. Order does not count, anything else does.
+pub fn differences(demanded: &[Rule], read: &[Rule]) -> Vec<String> {
+    let demanded: BTreeSet<&Rule> = demanded.iter().collect();
+    let read_set: BTreeSet<&Rule> = read.iter().collect();
+    let missing = demanded.difference(&read_set).map(|rule| format!("missing: {}", describe(rule)));
+    let extra = read_set.difference(&demanded).map(|rule| format!("not demanded: {}", describe(rule)));
+    missing.chain(extra).collect()
+}
+
+fn describe(rule: &Rule) -> String {
+    match (&rule.include, &rule.action, &rule.domain) {
+        (Some(preset), _, _) => format!("include {preset}"),
+        (None, action, domain) => {
+            format!("{} {}", action.as_deref().unwrap_or("(no action)"), domain.as_deref().unwrap_or("(no domain)"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn list(entries: &[&str]) -> Vec<String> {
+        entries.iter().map(|e| (*e).to_owned()).collect()
+    }
+
+    fn allowlist(allow: &[&str], deny: &[&str]) -> Result<Ruleset, Vec<EgressError>> {
+        let (allow, deny) = (list(allow), list(deny));
+        build(Demand { mode: Mode::Allowlist, allow: &allow, deny: &deny, defaults: false }, false)
+    }
+
+    #[test]
+    fn deny_all_is_exactly_one_rule_and_never_an_empty_list() {
+        let rules = build(Demand { mode: Mode::DenyAll, allow: &[], deny: &[], defaults: false }, false).unwrap();
+        assert_eq!(rules.rules(), [Rule::new("deny", "*")]);
+    }
+
+    #[test]
+    fn an_allowlist_is_the_platforms_own_denies_then_the_entries_then_deny() {
+        let rules = allowlist(&["api.example.com", "*.example.org"], &["bad.example.org"]).unwrap();
+        let n = PROVIDER_INTERNAL.len();
+        assert_eq!(
+            rules.rules()[n..],
+            [
+                Rule::new("deny", "bad.example.org"),
+                Rule::new("allow", "*.example.org"),
+                Rule::new("allow", "api.example.com"),
+                Rule::new("deny", "*"),
+            ]
+        );
+        assert!(rules.rules()[..n].iter().all(|r| r.action.as_deref() == Some("deny")));
+    }
+
+    #[test]
+    fn every_bad_entry_is_named_at_once() {
+        let errors = allowlist(&["http://example.com/x", "10.0.0.1", "ok.example.com"], &["*"]).unwrap_err();
+        assert_eq!(errors.len(), 3, "{errors:?}");
+        assert!(errors[0].to_string().contains("http://example.com/x"));
+    }
+
+    #[test]
+    fn no_allow_reaches_into_the_platforms_own_names() {
+        for entry in ["fly.storage.tigris.dev", "x.fly.storage.tigris.dev", "*.storage.tigris.dev", "*.tigrisfiles.io"]
+        {
+            let errors = allowlist(&[entry], &[]).unwrap_err();
+            assert!(errors.iter().any(|e| matches!(e, EgressError::Overlap { .. })), "{entry}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_name_in_another_spelling_is_still_a_contradiction() {
+        let errors = allowlist(&["Example.COM."], &["example.com"]).unwrap_err();
+        assert_eq!(errors, [EgressError::Contradiction("example.com".to_owned())]);
+    }
+
+    #[test]
+    fn open_needs_consent_and_keeps_the_platforms_denies() {
+        let demand = Demand { mode: Mode::Open, allow: &[], deny: &[], defaults: false };
+        assert_eq!(build(demand, false).unwrap_err(), [EgressError::OpenNotAllowed]);
+        let rules = build(demand, true).unwrap();
+        assert_eq!(rules.rules().last(), Some(&Rule::new("allow", "*")));
+        assert_eq!(rules.rules().len(), PROVIDER_INTERNAL.len() + 1);
+    }
+
+    #[test]
+    fn one_rule_more_or_less_is_a_difference_and_order_is_none() {
+        let demanded = [Rule::new("allow", "a.example.com"), Rule::new("deny", "*")];
+        let turned = [demanded[1].clone(), demanded[0].clone()];
+        assert!(differences(&demanded, &turned).is_empty());
+        assert_eq!(differences(&demanded, &demanded[..1]), ["missing: deny *"]);
+        let more = [demanded[0].clone(), demanded[1].clone(), Rule::new("allow", "b.example.com")];
+        assert_eq!(differences(&demanded, &more), ["not demanded: allow b.example.com"]);
+        assert_eq!(differences(&demanded, &[]).len(), 2, "an empty list is unrestricted and never equal");
+    }
+
+    #[test]
+    fn the_hash_is_stable_across_releases() {
+        assert_eq!(Ruleset::deny_all().hash(), "333c7c26d8e5bfd67d0981fc8a61484ac9984d19a48fc9164cfe934c71d3fb06");
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_entries_changes_neither_rules_nor_hash(mut entries in proptest::collection::vec("[a-z]{1,8}\\.example\\.com", 1..8)) {
+            let one = build(Demand { mode: Mode::Allowlist, allow: &entries, deny: &[], defaults: false }, false).unwrap();
+            entries.reverse();
+            let two = build(Demand { mode: Mode::Allowlist, allow: &entries, deny: &[], defaults: false }, false).unwrap();
+            prop_assert_eq!(one, two);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The one normaliser of host names, for admission, building and matching.
+//!
+//! Trim, IDNA to A-labels (which lower-cases), one trailing dot off; then a literal host of two labels or more, or `*.`
+//! and such a host. Must not resolve anything.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Top-level and special-use names that never lead to the public internet, and names of cloud metadata services.
+/// Each covers the name and all below it.
+const SPECIAL_USE: &[&str] = &[
+    "localhost",
+    "local",
+    "internal",
+    "lan",
+    "svc",
+    "home",
+    "corp",
+    "intranet",
+    "private",
+    "onion",
+    "invalid",
+    "arpa",
+    "alt",
+    "flycast",
+    "metadata.google",
+    "metadata.azure.com",
+    "metadata.platformequinix.com",
+    "metadata.packet.net",
+];
+
+/// Why an entry is no host pattern; reads after the entry.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PatternError {
+    /// Nothing there.
+    #[error("is empty: write a host name such as api.example.com")]
+    Empty,
+    /// A scheme, port, path, user, query or CIDR.
+    #[error(
+        "holds `{0}`: write the host name alone, such as api.example.com, without scheme, user, port, path or mask"
+    )]
+    Character(char),
+    /// Spaces or control characters inside.
+    #[error("holds a space or a control character: write one host name an entry, such as api.example.com")]
+    Blank,
+    /// An IP address in any spelling.
+    #[error("is an IP address: the platform's rules are about names, write a host name such as api.example.com")]
+    Address,
+    /// `*` alone.
+    #[error("allows every host: set egress.mode to Open or DenyAll instead")]
+    Everything,
+    /// `*` in another place than the first label.
+    #[error("has * in a wrong place: write *.example.com for all subdomains of example.com")]
+    Wildcard,
+    /// One label only.
+    #[error("has one label: write a full name such as api.example.com")]
+    OneLabel,
+    /// Not a host name.
+    #[error("is no host name: labels have 1 to 63 letters, digits or inner hyphens, the whole at most 253")]
+    Form,
+    /// Never leads to the public internet.
+    #[error("is under `{0}`, which never leads to the public internet: remove it")]
+    SpecialUse(&'static str),
+    /// A wildcard over names of many owners.
+    #[error(
+        "is a wildcard over a public suffix, where anybody can register names: write *.example.com with your own name"
+    )]
+    PublicSuffix,
+}
+
+/// A literal host, or all subdomains of one. Normalised.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pattern {
+    wildcard: bool,
+    host: String,
+}
+
+impl Pattern {
+    /// Reads an entry as a person writes it.
+    pub fn parse(entry: &str) -> Result<Self, PatternError> {
+        let trimmed = entry.trim();
+        if trimmed.is_empty() {
+            return Err(PatternError::Empty);
+        }
+        if trimmed.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(PatternError::Blank);
+        }
+        if let Some(c) = trimmed.chars().find(|c| "/:@?#%,;[]\\\"'<>|^`{}!$&()=+~".contains(*c)) {
+            let address = trimmed.parse::<std::net::Ipv6Addr>().is_ok();
+            return Err(if address { PatternError::Address } else { PatternError::Character(c) });
+        }
+        if trimmed == "*" {
+            return Err(PatternError::Everything);
+        }
+        let (wildcard, host) = match trimmed.strip_prefix("*.") {
+            Some(host) => (true, host),
+            None => (false, trimmed),
+        };
+        if host.contains('*') {
+            return Err(PatternError::Wildcard);
+        }
+        let host = normalise(host)?;
+        let labels = host.split('.').count();
+        if labels < 2 {
+            return Err(special(&host).unwrap_or(PatternError::OneLabel));
+        }
+        if let Some(error) = special(&host) {
+            return Err(error);
+        }
+        if wildcard && addr::parse_domain_name(&host).is_ok_and(|name| name.root().is_none()) {
+            return Err(PatternError::PublicSuffix);
+        }
+        Ok(Self { wildcard, host })
+    }
+
+    /// Whether something matches both this pattern and `zone` (a name, or `*.` and a name).
+    pub fn overlaps(&self, zone: &str) -> bool {
+        let (zone_wild, zone_host) = zone.strip_prefix("*.").map_or((false, zone), |host| (true, host));
+        let below = |name: &str, top: &str| name.strip_suffix(top).is_some_and(|head| head.ends_with('.'));
+        match (self.wildcard, zone_wild) {
+            (false, false) => self.host == zone_host,
+            (false, true) => below(&self.host, zone_host),
+            (true, false) => below(zone_host, &self.host),
+            (true, true) => self.host == zone_host || below(&self.host, zone_host) || below(zone_host, &self.host),
+        }
+    }
+}
+
+fn special(host: &str) -> Option<PatternError> {
+    let under = |top: &&&str| host == **top || host.strip_suffix(**top).is_some_and(|head| head.ends_with('.'));
+    SPECIAL_USE.iter().find(under).map(|top| PatternError::SpecialUse(top))
+}
+
+fn normalise(host: &str) -> Result<String, PatternError> {
+    let ascii = match url::Host::parse(host) {
+        Ok(url::Host::Domain(name)) => name,
+        Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => return Err(PatternError::Address),
+        // An all-numeric last label makes the parser try, and fail, to read an address.
+        Err(_)
+            if host
+                .trim_end_matches('.')
+                .rsplit('.')
+                .next()
+                .is_some_and(|l| l.starts_with(|c: char| c.is_ascii_digit())) =>
+        {
+            return Err(PatternError::Address);
+        }
+        Err(_) => return Err(PatternError::Form),
+    };
+    let name = ascii.strip_suffix('.').unwrap_or(&ascii);
+    let label_ok = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if name.len() > 253 || !name.split('.').all(label_ok) {
+        return Err(PatternError::Form);
+    }
+    Ok(name.to_owned())
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.wildcard { "*." } else { "" }, self.host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("example.com", "example.com")]
+    #[case(" Example.COM. ", "example.com")]
+    #[case("*.example.com", "*.example.com")]
+    #[case("b\u{fc}cher.example", "xn--bcher-kva.example")]
+    #[case("stra\u{df}e.example", "xn--strae-oqa.example")]
+    #[case("example\u{3002}com", "example.com")]
+    #[case("a-b.example.co.uk", "a-b.example.co.uk")]
+    fn a_name_has_one_form(#[case] entry: &str, #[case] form: &str) {
+        assert_eq!(Pattern::parse(entry).unwrap().to_string(), form);
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("*")]
+    #[case("example")]
+    #[case("*.com")]
+    #[case("*.co.uk")]
+    #[case("ex*mple.com")]
+    #[case("*.*.example.com")]
+    #[case("http://example.com")]
+    #[case("example.com:443")]
+    #[case("example.com/x")]
+    #[case("user@example.com")]
+    #[case("exa mple.com")]
+    #[case("example.com\u{200b}x y")]
+    #[case("169.254.169.254")]
+    #[case("169.254.169.254..")]
+    #[case("0xa9fea9fe")]
+    #[case("2852039166")]
+    #[case("169.16689662")]
+    #[case("::1")]
+    #[case("[::1]")]
+    #[case("fc00::/7")]
+    #[case("10.0.0.0/8")]
+    #[case("localhost")]
+    #[case("localhost.")]
+    #[case("x.localhost")]
+    #[case("metadata.google.internal")]
+    #[case("metadata.google")]
+    #[case("metadata.google.internal.local.local")]
+    #[case("-a.example.com")]
+    #[case("a..example.com")]
+    #[case("%65xample.com")]
+    #[case("my_host.example.com")]
+    fn what_is_no_public_name_is_refused(#[case] entry: &str) {
+        let error = Pattern::parse(entry).unwrap_err();
+        assert!(
+            error.to_string().contains("write")
+                || error.to_string().contains("remove")
+                || error.to_string().contains("set")
+                || error == PatternError::Form,
+            "{error}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn normalising_twice_changes_nothing_and_nothing_panics(entry in "\\PC{0,40}") {
+            if let Ok(pattern) = Pattern::parse(&entry) {
+                prop_assert_eq!(Pattern::parse(&pattern.to_string()), Ok(pattern));
+            }
+        }
+    }
+}

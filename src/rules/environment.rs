@@ -1,0 +1,171 @@
+//! The environment of a command: what the policy sets, and Run variables that it allows.
+//!
+//! Nothing of the operator's own. Must not know how it is handed over.
+
+use thiserror::Error;
+
+/// Most variables handed to one command.
+pub const MAX_VARIABLES: usize = 256;
+
+/// Names that change how programs are loaded, found, started or reach the network; nobody sets them.
+const RESERVED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    "CDPATH",
+    "GLOBIGNORE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "FTP_PROXY",
+    "NO_PROXY",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PERL5OPT",
+    "PERL5LIB",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "JAVA_TOOL_OPTIONS",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH",
+    "GCONV_PATH",
+    "HOSTALIASES",
+    "RES_OPTIONS",
+    "LOCALDOMAIN",
+    "NLSPATH",
+    "TMPDIR",
+    "TERMINFO",
+];
+const RESERVED_PREFIXES: &[&str] = &["LD_", "DYLD_", "BASH_FUNC_", "SO_", "SPRITE_", "GIT_CONFIG", "GLIBC_", "MALLOC_"];
+
+/// Why a variable was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EnvironmentError {
+    /// Not a name that every shell takes.
+    #[error("`{0}` is no variable name: write a letter or underscore, then letters, digits and underscores")]
+    Name(String),
+    /// Nobody sets it.
+    #[error("`{0}` cannot be set: it changes how programs are loaded or reach the network")]
+    Reserved(String),
+    /// The policy does not allow it.
+    #[error("`{0}` is not allowed: ask for it in environment.allow of the policy")]
+    NotAllowed(String),
+    /// Twice in one list.
+    #[error("`{0}` is set twice: keep one")]
+    Twice(String),
+    /// NUL cannot be in an environment.
+    #[error("the value of `{0}` holds a NUL character: remove it")]
+    Nul(String),
+    /// More than can be handed over.
+    #[error("{0} variables are too many: set at most 256")]
+    TooMany(usize),
+}
+
+/// A variable.
+pub type Variable<'a> = (&'a str, &'a str);
+
+/// Why a name may not be set by anybody, if so.
+pub fn check(name: &str, value: &str) -> Result<(), EnvironmentError> {
+    let mut bytes = name.bytes();
+    let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    if !head || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Err(EnvironmentError::Name(name.to_owned()));
+    }
+    let upper = name.to_ascii_uppercase();
+    if RESERVED.contains(&upper.as_str()) || RESERVED_PREFIXES.iter().any(|p| upper.starts_with(p)) {
+        return Err(EnvironmentError::Reserved(name.to_owned()));
+    }
+    if value.contains('\0') {
+        return Err(EnvironmentError::Nul(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// The variables of a command, or everything that is wrong. A Run's value wins over the policy's where it is allowed.
+pub fn combine<'a>(
+    set: &[Variable<'a>],
+    allow: &[&str],
+    run: &[Variable<'a>],
+) -> Result<Vec<(String, String)>, Vec<EnvironmentError>> {
+    let mut errors = Vec::new();
+    let mut combined: Vec<(String, String)> = Vec::new();
+    for (name, value) in set {
+        match check(name, value) {
+            Ok(()) => combined.push(((*name).to_owned(), (*value).to_owned())),
+            Err(error) => errors.push(error),
+        }
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (name, value) in run {
+        if seen.contains(name) {
+            errors.push(EnvironmentError::Twice((*name).to_owned()));
+            continue;
+        }
+        seen.push(name);
+        if let Err(error) = check(name, value) {
+            errors.push(error);
+        } else if !allow.contains(name) {
+            errors.push(EnvironmentError::NotAllowed((*name).to_owned()));
+        } else if let Some(entry) = combined.iter_mut().find(|(n, _)| n == name) {
+            (*value).clone_into(&mut entry.1);
+        } else {
+            combined.push(((*name).to_owned(), (*value).to_owned()));
+        }
+    }
+    if combined.len() > MAX_VARIABLES {
+        errors.push(EnvironmentError::TooMany(combined.len()));
+    }
+    if errors.is_empty() { Ok(combined) } else { Err(errors) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("A", "1", true)]
+    #[case("_x9", "line1\nline2", true)]
+    #[case("", "x", false)]
+    #[case("1A", "x", false)]
+    #[case("A.B", "x", false)]
+    #[case("A=B", "x", false)]
+    #[case(" LD_PRELOAD", "x", false)]
+    #[case("\u{410}", "x", false)]
+    #[case("A", "x\0", false)]
+    #[case("LD_PRELOAD", "x", false)]
+    #[case("ld_preload", "x", false)]
+    #[case("BASH_ENV", "x", false)]
+    #[case("https_proxy", "x", false)]
+    #[case("SO_RUN", "x", false)]
+    #[case("NODE_ENV", "test", true)]
+    fn a_variable_is_checked_by_name_and_value(#[case] name: &str, #[case] value: &str, #[case] good: bool) {
+        assert_eq!(check(name, value).is_ok(), good);
+    }
+
+    #[test]
+    fn a_run_sets_only_what_the_policy_allows_and_wins_there() {
+        let set = [("LANG", "C.UTF-8"), ("NODE_ENV", "production")];
+        assert_eq!(
+            combine(&set, &["NODE_ENV"], &[("NODE_ENV", "test")]).unwrap(),
+            [("LANG".to_owned(), "C.UTF-8".to_owned()), ("NODE_ENV".to_owned(), "test".to_owned())]
+        );
+        assert_eq!(
+            combine(&set, &[], &[("X", "1"), ("PATH", "/x")]).unwrap_err(),
+            [EnvironmentError::NotAllowed("X".to_owned()), EnvironmentError::Reserved("PATH".to_owned())]
+        );
+    }
+}

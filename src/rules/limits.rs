@@ -1,0 +1,136 @@
+//! Limits: which hold for a Run, and whether its spec keeps them.
+//!
+//! A Run's policy may only tighten. Zero allows nothing; absent never reaches this module, since the schema has defaults.
+//! Must not know where limits come from.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Largest object that is offered to the API server, in bytes: etcd's default request limit is 1.5 MiB.
+pub const OBJECT_MAX: usize = 1_468_006;
+/// Room kept for the status, in bytes.
+pub const STATUS_ROOM: usize = 256 << 10;
+
+/// Upper bounds of one Run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest run time.
+    pub timeout: Duration,
+    /// Longest wait from creation to start.
+    pub start: Duration,
+    /// Bytes of stdout and stderr together.
+    pub output: u64,
+    /// Bytes of the command.
+    pub command: u64,
+    /// Bytes of stdin.
+    pub stdin: u64,
+    /// Runs at the same time in one session.
+    pub parallel_runs: u32,
+}
+
+impl Limits {
+    /// The tighter of both in every respect.
+    #[must_use]
+    pub fn tightened_by(&self, other: &Self) -> Self {
+        Self {
+            timeout: self.timeout.min(other.timeout),
+            start: self.start.min(other.start),
+            output: self.output.min(other.output),
+            command: self.command.min(other.command),
+            stdin: self.stdin.min(other.stdin),
+            parallel_runs: self.parallel_runs.min(other.parallel_runs),
+        }
+    }
+
+    /// The run time of a Run that asks for `asked`, or for nothing.
+    pub fn timeout_for(&self, asked: Option<Duration>) -> Result<Duration, LimitError> {
+        match asked {
+            Some(asked) if asked > self.timeout => Err(LimitError::Timeout { asked, limit: self.timeout }),
+            Some(asked) => Ok(asked),
+            None => Ok(self.timeout),
+        }
+    }
+
+    /// Everything in which a command of these sizes passes the limits.
+    pub fn check_sizes(&self, command: u64, stdin: u64) -> Vec<LimitError> {
+        let sizes = [("bash.command", command, self.command), ("bash.stdin", stdin, self.stdin)];
+        let over = |(field, size, limit)| (size > limit).then_some(LimitError::Size { field, size, limit });
+        sizes.into_iter().filter_map(over).collect()
+    }
+}
+
+/// How a spec passes a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LimitError {
+    /// A longer run time than allowed.
+    #[error("timeout {asked:?} is more than the policy's {limit:?}: ask for at most that")]
+    Timeout {
+        /// What was asked for.
+        asked: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+    /// More bytes than allowed.
+    #[error("{field} has {size} bytes, the policy allows {limit}: make it smaller")]
+    Size {
+        /// Which field.
+        field: &'static str,
+        /// Its bytes.
+        size: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+}
+
+/// Whether an object of this encoded size leaves room for its status.
+pub const fn leaves_room(encoded: usize) -> bool {
+    encoded + STATUS_ROOM <= OBJECT_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn limits(timeout: u64, output: u64) -> Limits {
+        Limits {
+            timeout: Duration::from_secs(timeout),
+            start: Duration::from_secs(300),
+            output,
+            command: 10,
+            stdin: 10,
+            parallel_runs: 4,
+        }
+    }
+
+    #[test]
+    fn a_run_may_ask_for_less_and_not_for_more() {
+        let limits = limits(30, 1);
+        assert_eq!(limits.timeout_for(Some(Duration::from_secs(20))), Ok(Duration::from_secs(20)));
+        assert_eq!(limits.timeout_for(None), Ok(Duration::from_secs(30)));
+        assert!(limits.timeout_for(Some(Duration::from_secs(31))).is_err());
+    }
+
+    #[test]
+    fn every_size_over_its_limit_is_named() {
+        assert!(limits(1, 1).check_sizes(10, 10).is_empty());
+        assert_eq!(limits(1, 1).check_sizes(11, 11).len(), 2);
+    }
+
+    #[test]
+    fn an_object_must_leave_room_for_its_status() {
+        assert!(leaves_room(OBJECT_MAX - STATUS_ROOM));
+        assert!(!leaves_room(OBJECT_MAX - STATUS_ROOM + 1));
+    }
+
+    proptest! {
+        #[test]
+        fn tightening_never_allows_what_either_forbids(a in 1u64..100, b in 1u64..100, c in 0u64..100, d in 0u64..100) {
+            let (one, two) = (limits(a, c), limits(b, d));
+            let both = one.tightened_by(&two);
+            prop_assert!(both.timeout <= one.timeout && both.timeout <= two.timeout);
+            prop_assert!(both.output <= one.output && both.output <= two.output);
+        }
+    }
+}

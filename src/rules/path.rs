@@ -1,0 +1,132 @@
+//! Paths of Runs: inside the workspace, or refused.
+//!
+//! Compares text only; symbolic links are the guest's to resolve. Must not touch a file system.
+
+use thiserror::Error;
+
+/// The root of everything a Run may name.
+pub const ROOT: &str = "/workspace";
+
+/// Why a path was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PathError {
+    /// Nothing there.
+    #[error("the path is empty: write one relative to /workspace, or absolute under it")]
+    Empty,
+    /// NUL cannot be in a path.
+    #[error("the path holds a NUL character: remove it")]
+    Nul,
+    /// Leaves the workspace.
+    #[error("`{0}` leaves /workspace: write a path relative to /workspace, or absolute under it")]
+    Escape(String),
+    /// A file was asked for.
+    #[error("`{0}` is the workspace itself: write a path below it")]
+    Root(String),
+}
+
+/// A directory under the workspace, the workspace itself included; absolute and without `.` and `..`.
+pub fn directory(path: &str) -> Result<String, PathError> {
+    let resolved = resolve(path)?;
+    let decoded = percent_decode(path);
+    // A path whose decoded form climbs is refused too: some layer may decode it.
+    if decoded != path.as_bytes() {
+        match String::from_utf8(decoded) {
+            Ok(decoded) if decoded.contains('\0') => return Err(PathError::Nul),
+            Ok(decoded) => drop(resolve(&decoded).map_err(|_| PathError::Escape(path.to_owned()))?),
+            Err(_) => {}
+        }
+    }
+    Ok(resolved)
+}
+
+/// A file under the workspace.
+pub fn file(path: &str) -> Result<String, PathError> {
+    let resolved = directory(path)?;
+    if resolved == ROOT { Err(PathError::Root(path.to_owned())) } else { Ok(resolved) }
+}
+
+fn resolve(path: &str) -> Result<String, PathError> {
+    if path.is_empty() {
+        return Err(PathError::Empty);
+    }
+    if path.contains('\0') {
+        return Err(PathError::Nul);
+    }
+    let escape = || PathError::Escape(path.to_owned());
+    let relative = match path.strip_prefix(ROOT) {
+        Some("") => "",
+        Some(rest) if rest.starts_with('/') => rest,
+        Some(_) => return Err(escape()),
+        None if path.starts_with('/') => return Err(escape()),
+        None => path,
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop().ok_or_else(escape)?),
+            name => parts.push(name),
+        }
+    }
+    Ok(if parts.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{}", parts.join("/")) })
+}
+
+fn percent_decode(text: &str) -> Vec<u8> {
+    let digit = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match (*byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
+                at += 3;
+            }
+            (other, _, _) => {
+                decoded.push(other);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("x", "/workspace/x")]
+    #[case("./a//b/", "/workspace/a/b")]
+    #[case("/workspace", "/workspace")]
+    #[case("/workspace/", "/workspace")]
+    #[case("/workspace/a/../b", "/workspace/b")]
+    #[case("~/x", "/workspace/~/x")]
+    #[case("$HOME/x", "/workspace/$HOME/x")]
+    #[case("100%/x", "/workspace/100%/x")]
+    fn a_path_inside_is_made_absolute(#[case] path: &str, #[case] resolved: &str) {
+        assert_eq!(directory(path).unwrap(), resolved);
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("..")]
+    #[case("a/../../etc")]
+    #[case("/etc")]
+    #[case("/workspace-evil/x")]
+    #[case("/workspace/../etc")]
+    #[case("a\0b")]
+    #[case("%2e%2e/x")]
+    #[case("a/%2E%2E/%2e./x")]
+    #[case("a%00b")]
+    fn a_path_that_leaves_is_refused(#[case] path: &str) {
+        assert!(directory(path).is_err(), "{path}");
+    }
+
+    #[test]
+    fn a_file_is_not_the_workspace_itself() {
+        assert!(matches!(file("/workspace/."), Err(PathError::Root(_))));
+        assert_eq!(file("a").unwrap(), "/workspace/a");
+    }
+}

@@ -1,0 +1,264 @@
+//! File operations of the agent, as the guest's user and in the guest's view.
+//!
+//! Nothing here blocks on a guest's trick (a FIFO in place of a file) and nothing of a process is handed out:
+//! `/proc` is refused, since opened here its `self` would be the agent.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC};
+use rustix::io::Errno;
+use serde_json::json;
+
+use super::protocol::{Answer, Request};
+use crate::spritesd::errors::FileError;
+
+/// The most entries one listing gives.
+const MOST_ENTRIES: usize = 20_000;
+/// What a file of a caller who names no mode gets.
+const DEFAULT_MODE: u32 = 0o644;
+
+/// Writes begun and not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    tickets: AtomicU64,
+    writes: Mutex<HashMap<u64, Write>>,
+}
+
+#[derive(Debug)]
+struct Write {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+impl Files {
+    /// Serves one request about files; any other is refused.
+    pub(crate) fn serve(&self, request: Request, fds: Vec<OwnedFd>) -> (Answer, Option<OwnedFd>) {
+        let done = |result: io::Result<(Answer, Option<OwnedFd>)>, path: &str| {
+            result.unwrap_or_else(|error| (Answer::Failed(failure(&error, path)), None))
+        };
+        match request {
+            Request::OpenRead { path } => done(open(&path), &path),
+            Request::BeginWrite { path, parents } => done(self.begin(&path, parents), &path),
+            Request::CommitWrite { ticket, mode } => {
+                let (result, path) = self.commit(ticket, mode);
+                done(result, &path)
+            }
+            Request::AbortWrite { ticket } => {
+                if let Some(write) = self.writes().remove(&ticket) {
+                    drop(std::fs::remove_file(write.temporary));
+                }
+                (Answer::Done, None)
+            }
+            Request::List { path, recursive } => {
+                let output = fds.into_iter().next().map(File::from);
+                done(list(Path::new(&path), recursive, output), &path)
+            }
+            Request::Delete { path, recursive } => done(delete(Path::new(&path), recursive), &path),
+            Request::Spawn(_) | Request::Signal { .. } => (Answer::Gone, None),
+        }
+    }
+
+    fn writes(&self) -> MutexGuard<'_, HashMap<u64, Write>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, path: &str, parents: bool) -> io::Result<(Answer, Option<OwnedFd>)> {
+        // A link is followed to what it names, as a plain write would; the rename then replaces that.
+        let target = match std::fs::canonicalize(path) {
+            Ok(real) => real,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => PathBuf::from(path),
+            Err(error) => return Err(error),
+        };
+        if target.is_dir() || path.ends_with('/') {
+            return Err(Errno::ISDIR.into());
+        }
+        let (Some(parent), Some(_)) = (target.parent(), target.file_name()) else {
+            return Err(Errno::INVAL.into());
+        };
+        if parents {
+            std::fs::create_dir_all(parent)?;
+        }
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let temporary = parent.join(format!(".{ticket}-{}.part", uuid::Uuid::new_v4().simple()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let passed = file.try_clone()?.into();
+        self.writes().insert(ticket, Write { file, temporary, target });
+        Ok((Answer::Opened { ticket, size: 0 }, Some(passed)))
+    }
+
+    fn commit(&self, ticket: u64, mode: Option<u32>) -> (io::Result<(Answer, Option<OwnedFd>)>, String) {
+        let Some(write) = self.writes().remove(&ticket) else {
+            return (Err(Errno::INVAL.into()), String::new());
+        };
+        let path = write.target.to_string_lossy().into_owned();
+        let finish = || {
+            let kept = std::fs::metadata(&write.target).ok().map(|found| found.mode() & 0o7777);
+            let mode = mode.or(kept).unwrap_or(DEFAULT_MODE);
+            write.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+            std::fs::rename(&write.temporary, &write.target)?;
+            Ok((Answer::Written { size: write.file.metadata()?.len(), mode }, None))
+        };
+        let result = finish();
+        if result.is_err() {
+            drop(std::fs::remove_file(&write.temporary));
+        }
+        (result, path)
+    }
+}
+
+fn open(path: &str) -> io::Result<(Answer, Option<OwnedFd>)> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let found = file.metadata()?;
+    if found.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    if !found.is_file() {
+        return Err(Errno::INVAL.into());
+    }
+    if rustix::fs::fstatfs(&file)?.f_type == PROC_SUPER_MAGIC {
+        return Err(Errno::ACCESS.into());
+    }
+    Ok((Answer::Opened { ticket: 0, size: found.len() }, Some(file.into())))
+}
+
+fn list(path: &Path, recursive: bool, output: Option<File>) -> io::Result<(Answer, Option<OwnedFd>)> {
+    let Some(output) = output else { return Err(Errno::INVAL.into()) };
+    let found = std::fs::metadata(path)?;
+    let mut entries = Vec::new();
+    if found.is_dir() {
+        let mut waiting = vec![path.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            let children = std::fs::read_dir(&directory);
+            // A subdirectory the user may not read, or that vanished, does not spoil the listing of the rest.
+            let children = if directory == path { children? } else if let Ok(children) = children { children } else { continue };
+            for child in children.take(MOST_ENTRIES - entries.len()) {
+                let child = child?.path();
+                let Ok(found) = std::fs::symlink_metadata(&child) else { continue };
+                entries.push(entry(&child, &found));
+                if recursive && found.is_dir() {
+                    waiting.push(child);
+                }
+            }
+        }
+        entries.sort_by(|a, b| a["path"].as_str().cmp(&b["path"].as_str()));
+    } else {
+        entries.push(entry(path, &std::fs::symlink_metadata(path)?));
+    }
+    let mut output = io::BufWriter::new(output);
+    serde_json::to_writer(&mut output, &entries)?;
+    output.flush()?;
+    Ok((Answer::Done, None))
+}
+
+fn entry(path: &Path, found: &Metadata) -> serde_json::Value {
+    let kind = found.file_type();
+    let kind = if kind.is_symlink() { "symlink" } else if kind.is_dir() { "directory" } else { "file" };
+    let modified = found.modified().ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or_default();
+    json!({
+        "name": path.file_name().unwrap_or(path.as_os_str()).to_string_lossy(),
+        "path": path.to_string_lossy(),
+        "type": kind,
+        "size": found.len(),
+        "mode": format!("{:04o}", found.mode() & 0o7777),
+        "modTime": format!("{modified:.6}"),
+        "isDir": found.is_dir(),
+    })
+}
+
+fn delete(path: &Path, recursive: bool) -> io::Result<(Answer, Option<OwnedFd>)> {
+    let found = std::fs::symlink_metadata(path)?;
+    if !found.is_dir() {
+        std::fs::remove_file(path)?;
+    } else if recursive {
+        std::fs::remove_dir_all(path)?;
+    } else {
+        std::fs::remove_dir(path)?;
+    }
+    Ok((Answer::Done, None))
+}
+
+fn failure(error: &io::Error, path: &str) -> FileError {
+    let (code, text) = match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => ("ENOENT", "no such file or directory"),
+        Some(Errno::EXIST) => ("EEXIST", "file exists"),
+        Some(Errno::NOTDIR) => ("ENOTDIR", "not a directory"),
+        Some(Errno::ISDIR) => ("EISDIR", "is a directory"),
+        Some(Errno::ACCESS) => ("EACCES", "permission denied"),
+        Some(Errno::PERM) => ("EPERM", "permission denied"),
+        Some(Errno::ROFS) => ("EACCES", "permission denied: read-only file system"),
+        Some(Errno::NOTEMPTY) => ("ENOTEMPTY", "directory not empty"),
+        Some(Errno::INVAL | Errno::NXIO) => ("EINVAL", "invalid argument"),
+        Some(Errno::LOOP) => ("ELOOP", "too many levels of symbolic links"),
+        Some(Errno::NAMETOOLONG) => ("ENAMETOOLONG", "file name too long"),
+        Some(_) | None => ("EIO", "input/output error"),
+    };
+    FileError::new(code, text, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    #[test]
+    fn a_write_appears_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b.txt").to_string_lossy().into_owned();
+        let files = Files::default();
+        let begin = |parents| files.serve(Request::BeginWrite { path: path.clone(), parents }, Vec::new());
+
+        assert!(matches!(begin(false).0, Answer::Failed(FileError { code, .. }) if code == "ENOENT"));
+        let (Answer::Opened { ticket, .. }, Some(fd)) = begin(true) else { unreachable!() };
+        File::from(fd).write_all(b"text").unwrap();
+        assert!(!Path::new(&path).exists());
+        let (answer, _) = files.serve(Request::CommitWrite { ticket, mode: Some(0o600) }, Vec::new());
+        assert!(matches!(answer, Answer::Written { size: 4, mode: 0o600 }));
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+
+        let (Answer::Opened { ticket, .. }, Some(_)) = begin(true) else { unreachable!() };
+        files.serve(Request::AbortWrite { ticket }, Vec::new());
+        assert_eq!(std::fs::read_dir(dir.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let code = |path: &str| match Files::default().serve(Request::OpenRead { path: path.into() }, Vec::new()).0 {
+            Answer::Failed(error) => error.code,
+            answer => format!("{answer:?}"),
+        };
+        assert_eq!(code(&fifo.to_string_lossy()), "EINVAL");
+        assert_eq!(code(&dir.path().to_string_lossy()), "EISDIR");
+        assert_eq!(code("/proc/self/environ"), "EACCES");
+        assert_eq!(code("/nonexistent"), "ENOENT");
+    }
+
+    #[test]
+    fn a_listing_follows_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("d/f"), "12").unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        let request = Request::List { path: dir.path().to_string_lossy().into(), recursive: true };
+        let (answer, _) = Files::default().serve(request, vec![writer.into()]);
+        assert!(matches!(answer, Answer::Done));
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        let seen: Vec<_> = entries.iter().map(|e| (e["name"].as_str().unwrap(), e["type"].as_str().unwrap())).collect();
+        assert_eq!(seen, [("d", "directory"), ("f", "file"), ("root", "symlink")]);
+    }
+}

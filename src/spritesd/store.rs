@@ -1,0 +1,262 @@
+//! What survives: one directory a Sprite, with `meta.json` and the parts its guest sees.
+//!
+//! A Sprite exists exactly when `sprites/<name>/meta.json` does. It is made complete beside and renamed into place,
+//! and renamed away before it is taken apart, so that a crash at any point leaves all of it or nothing.
+//! Blocking; knows nothing of running guests.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+use super::guest::launch::{PARTS, write_etc};
+use super::policy::NetworkPolicy;
+
+/// The first host user a guest may run as. One a Sprite: files, limits and IPC of two never meet.
+const FIRST_USER: u32 = 700_000;
+
+/// What is known of one Sprite besides its files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) labels: Vec<String>,
+    pub(crate) url_settings: UrlSettings,
+    pub(crate) created_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) last_running_at: Option<Timestamp>,
+    pub(crate) network: NetworkPolicy,
+    /// Host user of the guest; none when the server is no superuser.
+    pub(crate) user: Option<u32>,
+}
+
+/// Who may call the Sprite's URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UrlSettings {
+    pub(crate) auth: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) private_access: Option<String>,
+}
+
+impl Default for UrlSettings {
+    fn default() -> Self {
+        Self { auth: "sprite".into(), private_access: None }
+    }
+}
+
+/// The data directory of one server, locked against a second one.
+#[derive(Debug)]
+pub(crate) struct Store {
+    root: PathBuf,
+    /// Holds the lock; released by the kernel even after a kill.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens or makes the directory and clears what a crash has left half done.
+    pub(crate) fn open(root: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(root)?;
+        let root = root.canonicalize()?;
+        let lock = File::create(root.join("lock"))?;
+        if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another server uses this data directory"));
+        }
+        for part in ["incoming", "trash"] {
+            clear(&root.join(part))?;
+        }
+        std::fs::create_dir_all(root.join("sprites"))?;
+        Ok(Self { root, _lock: lock })
+    }
+
+    /// Every Sprite there is. One that cannot be read is left alone and named in the log.
+    pub(crate) fn load(&self) -> io::Result<Vec<Meta>> {
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir(self.root.join("sprites"))? {
+            let directory = entry?.path();
+            match read_meta(&directory) {
+                Ok(meta) => all.push(meta),
+                Err(error) => warn!(directory = %directory.display(), %error, "not a Sprite"),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The directory of a Sprite.
+    pub(crate) fn directory(&self, name: &str) -> PathBuf {
+        self.root.join("sprites").join(name)
+    }
+
+    /// Makes a Sprite durable, with empty files.
+    pub(crate) fn create(&self, meta: &Meta) -> io::Result<()> {
+        let incoming = self.root.join("incoming").join(&meta.id);
+        let made = self.assemble(meta, &incoming);
+        if made.is_err() {
+            drop(std::fs::remove_dir_all(&incoming));
+        }
+        made
+    }
+
+    fn assemble(&self, meta: &Meta, incoming: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(incoming)?;
+        for part in PARTS {
+            std::fs::create_dir(incoming.join(part))?;
+        }
+        write_etc(&incoming.join("etc"), &meta.name)?;
+        for (part, mode) in [("home", 0o755), ("workspace", 0o755), ("tmp", 0o1777)] {
+            let path = incoming.join(part);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+            if meta.user.is_some() {
+                std::os::unix::fs::chown(&path, meta.user, meta.user)?;
+            }
+        }
+        write_meta(incoming, meta)?;
+        std::fs::rename(incoming, self.directory(&meta.name))?;
+        sync(&self.root.join("sprites"))
+    }
+
+    /// Replaces what is known of a Sprite, durably.
+    pub(crate) fn save(&self, meta: &Meta) -> io::Result<()> {
+        write_meta(&self.directory(&meta.name), meta)
+    }
+
+    /// Makes a Sprite not exist, durably; its files go after that.
+    pub(crate) fn discard(&self, meta: &Meta) -> io::Result<()> {
+        let trash = self.root.join("trash").join(&meta.id);
+        std::fs::rename(self.directory(&meta.name), &trash)?;
+        sync(&self.root.join("sprites"))?;
+        remove_tree(&trash)
+    }
+}
+
+/// The lowest host user that no Sprite has; none when this server cannot give guests a user of their own.
+pub(crate) fn free_user<'a>(all: impl Iterator<Item = &'a Meta>) -> Option<u32> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let taken: BTreeMap<u32, ()> = all.filter_map(|meta| meta.user).map(|user| (user, ())).collect();
+    (FIRST_USER..u32::MAX).find(|user| !taken.contains_key(user))
+}
+
+fn read_meta(directory: &Path) -> io::Result<Meta> {
+    Ok(serde_json::from_slice(&std::fs::read(directory.join("meta.json"))?)?)
+}
+
+fn write_meta(directory: &Path, meta: &Meta) -> io::Result<()> {
+    let temporary = directory.join("meta.json.new");
+    let mut file = File::create(&temporary)?;
+    file.write_all(&serde_json::to_vec_pretty(meta)?)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, directory.join("meta.json"))?;
+    sync(directory)
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn clear(directory: &Path) -> io::Result<()> {
+    if directory.exists() {
+        remove_tree(directory)?;
+    }
+    std::fs::create_dir_all(directory)
+}
+
+/// Removes a tree a guest has made, which may hold directories its owner cannot enter.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    let Err(first) = std::fs::remove_dir_all(path) else { return Ok(()) };
+    if first.kind() != io::ErrorKind::PermissionDenied {
+        return Err(first);
+    }
+    open_up(path)?;
+    std::fs::remove_dir_all(path)
+}
+
+fn open_up(path: &Path) -> io::Result<()> {
+    if std::fs::symlink_metadata(path)?.is_dir() {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(path)? {
+            open_up(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(name: &str) -> Meta {
+        Meta {
+            id: format!("sprite-{name}"),
+            name: name.into(),
+            labels: vec!["a=b".into()],
+            url_settings: UrlSettings::default(),
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+            last_running_at: None,
+            network: NetworkPolicy::default(),
+            user: None,
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_and_what_is_discarded_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let mut one = meta("one");
+        store.create(&one).unwrap();
+        store.create(&meta("two")).unwrap();
+        one.labels.clear();
+        store.save(&one).unwrap();
+        drop(store);
+
+        let store = Store::open(dir.path()).unwrap();
+        let mut all = store.load().unwrap();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(all, [one.clone(), meta("two")]);
+        store.discard(&one).unwrap();
+        assert_eq!(store.load().unwrap(), [meta("two")]);
+        assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_crash_between_the_steps_leaves_all_or_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store.create(&meta("kept")).unwrap();
+        drop(store);
+        // Died while creating, while saving, and while deleting.
+        std::fs::create_dir_all(dir.path().join("incoming/sprite-half/home")).unwrap();
+        std::fs::write(dir.path().join("sprites/kept/meta.json.new"), "{").unwrap();
+        std::fs::create_dir_all(dir.path().join("trash/sprite-gone/home")).unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        assert_eq!(store.load().unwrap(), [meta("kept")]);
+        assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_server_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Store::open(dir.path()).unwrap();
+        assert_eq!(Store::open(dir.path()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        drop(first);
+        Store::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_nobody_may_enter_is_removed_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let locked = dir.path().join("x/locked/inner");
+        std::fs::create_dir_all(&locked).unwrap();
+        std::fs::set_permissions(dir.path().join("x/locked"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        remove_tree(&dir.path().join("x")).unwrap();
+        assert!(!dir.path().join("x").exists());
+    }
+}
