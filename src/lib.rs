@@ -1,4 +1,16 @@
 //! sprite-operator: runs untrusted agent code in Fly Sprites, driven by Kubernetes resources.
+//!
+//! Who may import whom: `api` ← `rules` ← `sprites`, `access` ← `controllers` ← `app`. `spritesd`, the local Sprites
+//! server, shares nothing with `sprites`, the client: a misread protocol must not cancel out.
 
+pub mod access;
 pub mod api;
+pub mod app;
+pub mod cli;
+pub mod controllers;
+pub mod kubernetes;
 pub mod rules;
+pub mod serve;
+pub mod sprites;
+pub mod spritesd;
+pub mod telemetry;

@@ -2,8 +2,12 @@
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# The version is said once, in go.mod.
-kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" { print $2; exit } $2 == "k8s.io/kubernetes" { print $3; exit }' "$here/go.mod")
+# required_version MODULE GO_MOD: versions are said once, in a go.mod.
+required_version() {
+  awk -v module="$1" '{ sub(/^require /, "") } $1 == module { print $2; exit }' "$2"
+}
+
+kubernetes_version=$(required_version k8s.io/kubernetes "$here/go.mod")
 
 # One folder a version, shared by all checkouts of this user.
 bin_dir=${XDG_CACHE_HOME:-$HOME/.cache}/sprite-operator/controlplane/$kubernetes_version

@@ -48,23 +48,31 @@ fn complete(kind: &'static str, crd: CustomResourceDefinition) -> Result<CustomR
         .and_then(serde_json::Value::as_object_mut)
         .ok_or(CrdError::Shape(kind))?;
     status.insert("default".to_owned(), json!({"observedGeneration": -1}));
-    drop_nullable(&mut value);
+    normalise(&mut value);
     let keep = json!({"helm.sh/resource-policy": "keep"});
     let metadata = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut).ok_or(CrdError::Shape(kind))?;
     metadata.insert("annotations".to_owned(), keep);
     Ok(serde_json::from_value(value)?)
 }
 
-/// An explicit null is pruned by the server only where a field is not nullable; kept, it would count as present in rules.
-fn drop_nullable(value: &mut serde_json::Value) {
+/// Makes a generated schema one that Kubernetes knows: an explicit null is pruned only where a field is not nullable (kept,
+/// it would count as present in rules), and integers are signed.
+fn normalise(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(map) => {
             if map.get("nullable") == Some(&json!(true)) {
                 map.remove("nullable");
             }
-            map.values_mut().for_each(drop_nullable);
+            let signed = match map.get("format").and_then(serde_json::Value::as_str) {
+                Some("uint32" | "uint64") => Some("int64"),
+                _ => None,
+            };
+            if let Some(signed) = signed {
+                map.insert("format".to_owned(), json!(signed));
+            }
+            map.values_mut().for_each(normalise);
         }
-        serde_json::Value::Array(list) => list.iter_mut().for_each(drop_nullable),
+        serde_json::Value::Array(list) => list.iter_mut().for_each(normalise),
         serde_json::Value::Null
         | serde_json::Value::Bool(_)
         | serde_json::Value::Number(_)
@@ -98,7 +106,7 @@ pub fn size(max: u64, description: &str) -> Schema {
         "maxLength": 32,
         "pattern": r"^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?$",
         "x-kubernetes-validations": [{
-            "rule": format!("type(self) == int ? self >= 0 && self <= {max} : isQuantity(self) && quantity(self).sign() >= 0 && !quantity(self).isGreaterThan(quantity('{max}'))"),
+            "rule": format!("type(self) == int ? self >= 0 && self <= {max} : isQuantity(self) && !quantity(self).isGreaterThan(quantity('{max}'))"),
             "message": format!("write bytes as an integer or a quantity such as 64Ki: at least 0, at most {}", human(max)),
         }],
     })

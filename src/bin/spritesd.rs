@@ -1,1 +1,19 @@
-fn main() {}
+//! `spritesd`: a local server that speaks the Sprites API. See `sprite_operator::spritesd`.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use sprite_operator::spritesd::cli;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    // Parts of a sandbox are this program too; they have arguments of their own and no log.
+    if let Some(code) = cli::inner_part(std::env::args_os().nth(1).as_deref()) {
+        return code;
+    }
+    let cli = cli::Cli::parse();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    cli::main(cli)
+}

@@ -109,6 +109,11 @@ impl Outcome {
         Self::stopped_before_start(Stop::SessionDeleted)
     }
 
+    /// A Run whose session, and its Sprite with it, was gone when its end was looked for.
+    pub fn session_deleted_while_running() -> Self {
+        Self::of(Stop::SessionDeleted.outcome(), "the session was deleted, and the command with its Sprite")
+    }
+
     /// A command that provably never started.
     pub fn not_started(why: &str) -> Self {
         Self::of((RunPhase::Failed, RunReason::NotStarted), format!("the command never started: {why}"))

@@ -1,10 +1,9 @@
-//! TCP connections that a handler can cut without an answer: what a lost reply looks like.
+//! TCP connections that can be cut: by a handler, without an answer (what a lost reply looks like), or all at once
+//! when the server stops.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,25 +11,25 @@ use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tracing::warn;
 
 /// The connection a request came on.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Connection(Arc<AtomicBool>);
+#[derive(Debug, Clone)]
+pub(crate) struct Connection(CancellationToken);
 
 impl Connection {
-    /// Sends nothing more on it; it closes at the next attempt.
+    /// Ends it; nothing more is sent.
     pub(crate) fn cut(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn is_cut(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.cancel();
     }
 }
 
-/// Accepts [`Cuttable`] streams.
-pub(crate) struct CuttableListener(pub(crate) TcpListener);
+/// Accepts [`Cuttable`] streams, all of which end with `stop`.
+pub(crate) struct CuttableListener {
+    pub(crate) listener: TcpListener,
+    pub(crate) stop: CancellationToken,
+}
 
 impl Listener for CuttableListener {
     type Io = Cuttable;
@@ -38,11 +37,13 @@ impl Listener for CuttableListener {
 
     async fn accept(&mut self) -> (Cuttable, SocketAddr) {
         loop {
-            match self.0.accept().await {
+            match self.listener.accept().await {
                 Ok((stream, address)) => {
                     // Frames are small and each is awaited.
                     drop(stream.set_nodelay(true));
-                    return (Cuttable { stream, connection: Connection::default() }, address);
+                    let token = self.stop.child_token();
+                    let cut = Box::pin(token.clone().cancelled_owned());
+                    return (Cuttable { stream, token, cut }, address);
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: give the others time to end.
@@ -54,42 +55,62 @@ impl Listener for CuttableListener {
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.listener.local_addr()
     }
 }
 
 impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
     fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
-        stream.io().connection.clone()
+        Self(stream.io().token.clone())
     }
 }
 
 /// A stream that fails once its connection is cut.
 pub(crate) struct Cuttable {
     stream: TcpStream,
-    connection: Connection,
+    token: CancellationToken,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl Cuttable {
     fn check(&self) -> io::Result<()> {
-        if self.connection.is_cut() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+        if self.token.is_cancelled() {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl AsyncRead for Cuttable {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.check()?;
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // A connection always has a read waiting: this is what wakes it.
+        if self.cut.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Cuttable {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.check()?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         self.check()?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }

@@ -44,7 +44,11 @@ pub(crate) struct FileError {
 
 impl FileError {
     pub(crate) fn new(code: &str, error: &str, path: &str) -> Self {
-        Self { code: code.into(), error: format!("{path}: {error}"), path: path.into() }
+        Self {
+            code: code.into(),
+            error: format!("{path}: {error}"),
+            path: path.into(),
+        }
     }
 
     fn status(&self) -> StatusCode {
@@ -106,7 +110,9 @@ impl IntoResponse for ApiError {
                     "retry_after_seconds": seconds, "upgrade_available": false,
                 });
                 let mut response = (StatusCode::TOO_MANY_REQUESTS, Json(body)).into_response();
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                response
+                    .headers_mut()
+                    .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
                 response
             }
         }

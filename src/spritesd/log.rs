@@ -33,7 +33,9 @@ impl EventLog {
         all.bytes += line.len();
         all.lines.push_back(line);
         while all.bytes > MOST_BYTES {
-            let Some(oldest) = all.lines.pop_front() else { break };
+            let Some(oldest) = all.lines.pop_front() else {
+                break;
+            };
             all.bytes -= oldest.len();
         }
     }
@@ -54,13 +56,24 @@ mod tests {
         let log = EventLog::default();
         let filler = "x".repeat(MOST_BYTES / 4);
         for n in 0..6 {
-            log.add("test", "one", "sprite-1", json!({ "n": n, "filler": filler }));
+            log.add(
+                "test",
+                "one",
+                "sprite-1",
+                json!({ "n": n, "filler": filler }),
+            );
         }
         let text = log.ndjson();
         let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert!(text.len() <= MOST_BYTES);
-        assert_eq!((first["n"].as_u64(), last["n"].as_u64()), (Some(3), Some(5)));
-        assert_eq!((last["event"].as_str(), last["sprite"].as_str()), (Some("test"), Some("one")));
+        assert_eq!(
+            (first["n"].as_u64(), last["n"].as_u64()),
+            (Some(3), Some(5))
+        );
+        assert_eq!(
+            (last["event"].as_str(), last["sprite"].as_str()),
+            (Some("test"), Some("one"))
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! and renamed away before it is taken apart, so that a crash at any point leaves all of it or nothing.
 //! Blocking; knows nothing of running guests.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::guest::launch::{PARTS, write_etc};
+use super::guest::etc::write_etc;
+use super::guest::launch::PARTS;
 use super::policy::NetworkPolicy;
 
 /// The first host user a guest may run as. One a Sprite: files, limits and IPC of two never meet.
@@ -46,7 +47,10 @@ pub(crate) struct UrlSettings {
 
 impl Default for UrlSettings {
     fn default() -> Self {
-        Self { auth: "sprite".into(), private_access: None }
+        Self {
+            auth: "sprite".into(),
+            private_access: None,
+        }
     }
 }
 
@@ -55,7 +59,7 @@ impl Default for UrlSettings {
 pub(crate) struct Store {
     root: PathBuf,
     /// Holds the lock; released by the kernel even after a kill.
-    _lock: File,
+    lock: File,
 }
 
 impl Store {
@@ -65,13 +69,16 @@ impl Store {
         let root = root.canonicalize()?;
         let lock = File::create(root.join("lock"))?;
         if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another server uses this data directory"));
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another server uses this data directory",
+            ));
         }
         for part in ["incoming", "trash"] {
             clear(&root.join(part))?;
         }
         std::fs::create_dir_all(root.join("sprites"))?;
-        Ok(Self { root, _lock: lock })
+        Ok(Self { root, lock })
     }
 
     /// Every Sprite there is. One that cannot be read is left alone and named in the log.
@@ -85,6 +92,11 @@ impl Store {
             }
         }
         Ok(all)
+    }
+
+    /// Lets another server have the directory; nothing may be changed after this.
+    pub(crate) fn release(&self) {
+        let _ = rustix::fs::flock(&self.lock, rustix::fs::FlockOperation::Unlock);
     }
 
     /// The directory of a Sprite.
@@ -139,12 +151,14 @@ pub(crate) fn free_user<'a>(all: impl Iterator<Item = &'a Meta>) -> Option<u32> 
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let taken: BTreeMap<u32, ()> = all.filter_map(|meta| meta.user).map(|user| (user, ())).collect();
-    (FIRST_USER..u32::MAX).find(|user| !taken.contains_key(user))
+    let taken: BTreeSet<u32> = all.filter_map(|meta| meta.user).collect();
+    (FIRST_USER..u32::MAX).find(|user| !taken.contains(user))
 }
 
 fn read_meta(directory: &Path) -> io::Result<Meta> {
-    Ok(serde_json::from_slice(&std::fs::read(directory.join("meta.json"))?)?)
+    Ok(serde_json::from_slice(&std::fs::read(
+        directory.join("meta.json"),
+    )?)?)
 }
 
 fn write_meta(directory: &Path, meta: &Meta) -> io::Result<()> {
@@ -169,7 +183,9 @@ fn clear(directory: &Path) -> io::Result<()> {
 
 /// Removes a tree a guest has made, which may hold directories its owner cannot enter.
 fn remove_tree(path: &Path) -> io::Result<()> {
-    let Err(first) = std::fs::remove_dir_all(path) else { return Ok(()) };
+    let Err(first) = std::fs::remove_dir_all(path) else {
+        return Ok(());
+    };
     if first.kind() != io::ErrorKind::PermissionDenied {
         return Err(first);
     }
@@ -222,7 +238,10 @@ mod tests {
         assert_eq!(all, [one.clone(), meta("two")]);
         store.discard(&one).unwrap();
         assert_eq!(store.load().unwrap(), [meta("two")]);
-        assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("trash")).unwrap().count(),
+            0
+        );
     }
 
     #[test]
@@ -237,15 +256,26 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("trash/sprite-gone/home")).unwrap();
         let store = Store::open(dir.path()).unwrap();
         assert_eq!(store.load().unwrap(), [meta("kept")]);
-        assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
-        assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("incoming"))
+                .unwrap()
+                .count(),
+            0
+        );
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("trash")).unwrap().count(),
+            0
+        );
     }
 
     #[test]
     fn one_server_a_directory() {
         let dir = tempfile::tempdir().unwrap();
         let first = Store::open(dir.path()).unwrap();
-        assert_eq!(Store::open(dir.path()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        assert_eq!(
+            Store::open(dir.path()).unwrap_err().kind(),
+            io::ErrorKind::ResourceBusy
+        );
         drop(first);
         Store::open(dir.path()).unwrap();
     }
@@ -255,7 +285,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let locked = dir.path().join("x/locked/inner");
         std::fs::create_dir_all(&locked).unwrap();
-        std::fs::set_permissions(dir.path().join("x/locked"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        std::fs::set_permissions(
+            dir.path().join("x/locked"),
+            std::fs::Permissions::from_mode(0o000),
+        )
+        .unwrap();
         remove_tree(&dir.path().join("x")).unwrap();
         assert!(!dir.path().join("x").exists());
     }

@@ -32,7 +32,11 @@ struct Source {
 
 impl Source {
     fn new(stream: Stream, pipe: Receiver) -> Self {
-        Self { stream, pipe: Some(pipe), buffer: vec![0; CHUNK] }
+        Self {
+            stream,
+            pipe: Some(pipe),
+            buffer: vec![0; CHUNK],
+        }
     }
 
     /// Waits for output; never returns once the pipe has ended.
@@ -58,7 +62,9 @@ impl Source {
     async fn drain(&mut self, session: &Session) {
         let mut taken = 0;
         while taken < LARGEST_PIPE {
-            let Some(pipe) = self.pipe.as_ref() else { return };
+            let Some(pipe) = self.pipe.as_ref() else {
+                return;
+            };
             let read = rustix::io::read(pipe, &mut self.buffer[..]);
             match read {
                 Err(Errno::AGAIN) => return,

@@ -29,7 +29,9 @@ impl Replay {
         let cost = frame.len() + OVERHEAD;
         let needed = self.watchers.values().min().copied().unwrap_or(u64::MAX);
         while self.size + cost > CAPACITY && self.first < needed {
-            let Some(oldest) = self.frames.pop_front() else { break };
+            let Some(oldest) = self.frames.pop_front() else {
+                break;
+            };
             self.size -= oldest.len() + OVERHEAD;
             self.first += 1;
         }
@@ -100,7 +102,10 @@ mod tests {
         assert_eq!(fill(&mut replay), 1000);
         assert!(replay.size <= CAPACITY);
         let watcher = replay.watch();
-        assert_eq!(std::iter::from_fn(|| replay.next(watcher)).count(), CAPACITY / (BIG + OVERHEAD));
+        assert_eq!(
+            std::iter::from_fn(|| replay.next(watcher)).count(),
+            CAPACITY / (BIG + OVERHEAD)
+        );
     }
 
     #[test]

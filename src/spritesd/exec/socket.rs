@@ -21,7 +21,7 @@ use crate::spritesd::connection::Connection;
 /// How often a text says that the server is there: some clients give up after 45 s without a message.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A client that takes no byte for this long is gone; the command must not wait for it for ever.
-const STALLED: Duration = Duration::from_secs(60);
+const STALLED: Duration = Duration::from_mins(1);
 /// How long the client's answer to our close is awaited. Closing TCP over unread input would reset it, and a reset
 /// can overtake the last frames.
 const LINGER: Duration = Duration::from_secs(5);
@@ -46,7 +46,13 @@ pub(crate) enum Entry {
 }
 
 /// Serves a watcher until the command or the client ends.
-pub(crate) async fn serve(socket: WebSocket, connection: Connection, watcher: Watcher, entry: Entry, mishap: Mishap) {
+pub(crate) async fn serve(
+    socket: WebSocket,
+    connection: Connection,
+    watcher: Watcher,
+    entry: Entry,
+    mishap: Mishap,
+) {
     let (mut sink, mut stream) = socket.split();
     let done = tokio::select! {
         done = write(&mut sink, &watcher, mishap) => done,
@@ -85,7 +91,11 @@ enum Done {
     Dropped,
 }
 
-async fn write(sink: &mut SplitSink<WebSocket, Message>, watcher: &Watcher, mishap: Mishap) -> Done {
+async fn write(
+    sink: &mut SplitSink<WebSocket, Message>,
+    watcher: &Watcher,
+    mishap: Mishap,
+) -> Done {
     let session = &watcher.session;
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -134,7 +144,11 @@ async fn read(stream: &mut SplitStream<WebSocket>, session: &Session, entry: Ent
                 None => debug!(session = session.id, "a frame of unknown type"),
             },
             Message::Text(text) => command(session, text.as_str()).await,
-            Message::Close(_) => return,
+            Message::Close(_) => {
+                // Reading on sends the answer to it.
+                drop(timeout(Duration::from_secs(1), stream.next()).await);
+                return;
+            }
             // Pings are answered by the protocol layer.
             Message::Ping(_) | Message::Pong(_) => continue,
         }
@@ -149,16 +163,23 @@ struct ClientText {
 }
 
 async fn command(session: &Session, text: &str) {
-    let Ok(text) = serde_json::from_str::<ClientText>(text) else { return };
-    if text.r#type == "signal" {
-        if let Some(signal) = text.signal.as_deref().and_then(signals::number) {
-            session.signal(signal, false).await;
-        }
+    let Ok(text) = serde_json::from_str::<ClientText>(text) else {
+        return;
+    };
+    if text.r#type == "signal"
+        && let Some(signal) = text.signal.as_deref().and_then(signals::number)
+    {
+        session.signal(signal, false).await;
     }
 }
 
 async fn linger(stream: &mut SplitStream<WebSocket>) {
-    drop(timeout(LINGER, async { while let Some(Ok(_)) = stream.next().await {} }).await);
+    drop(
+        timeout(LINGER, async {
+            while let Some(Ok(_)) = stream.next().await {}
+        })
+        .await,
+    );
 }
 
 fn session_info(id: u32, command: &str, created: i64) -> String {
@@ -170,7 +191,10 @@ fn session_info(id: u32, command: &str, created: i64) -> String {
 }
 
 fn normal_close() -> Message {
-    Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: "".into() }))
+    Message::Close(Some(CloseFrame {
+        code: close_code::NORMAL,
+        reason: "".into(),
+    }))
 }
 
 #[cfg(test)]

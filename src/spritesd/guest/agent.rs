@@ -14,25 +14,35 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
-    set_dumpable_behavior, wait, waitid,
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process,
+    kill_process_group, set_dumpable_behavior, umask, wait, waitid,
 };
 
 use super::agent_files::Files;
-use super::protocol::{Answer, Envelope, LARGEST_PACKET, Message, Request, Spawn, encode, receive, send};
+use super::protocol::{
+    Answer, Envelope, LARGEST_PACKET, Message, Request, Spawn, encode, receive, send,
+};
+use crate::spritesd::errors::FileError;
 use crate::spritesd::exec::environment::DEFAULT_PATH;
 
 /// Serves the socket at standard input until it closes.
 pub(crate) fn run() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    umask(Mode::from_raw_mode(0o022));
 
-    let agent = Arc::new(Agent { socket, children: Mutex::default(), started: Condvar::new(), files: Files::default() });
+    let agent = Arc::new(Agent {
+        socket: io::stdin(),
+        children: Mutex::default(),
+        started: Condvar::new(),
+        files: Files::default(),
+    });
     let reaper = Arc::clone(&agent);
-    std::thread::Builder::new().name("reaper".into()).spawn(move || reaper.reap())?;
+    std::thread::Builder::new()
+        .name("reaper".into())
+        .spawn(move || reaper.reap())?;
     agent.send(&Message::Ready, &[])?;
 
     let mut buffer = vec![0; LARGEST_PACKET];
@@ -51,11 +61,18 @@ pub(crate) fn run() -> io::Result<()> {
             | Request::List { .. }
             | Request::Delete { .. }) => {
                 // Disks are slow; a signal must not wait for them.
-                let agent = Arc::clone(&agent);
-                std::thread::Builder::new().name("file".into()).spawn(move || {
-                    let (answer, fd) = agent.files.serve(request, fds);
-                    agent.answer(id, answer, fd)
-                })?;
+                let worker = Arc::clone(&agent);
+                let started = std::thread::Builder::new()
+                    .name("file".into())
+                    .spawn(move || {
+                        let (answer, fd) = worker.files.serve(request, fds);
+                        worker.answer(id, answer, fd.as_ref())
+                    });
+                if started.is_err() {
+                    // The guest has used up its processes. That is no reason to end it.
+                    let error = FileError::new("EAGAIN", "resource temporarily unavailable", "");
+                    agent.answer(id, Answer::Failed(error), None)?;
+                }
             }
         }
     }
@@ -63,7 +80,8 @@ pub(crate) fn run() -> io::Result<()> {
 }
 
 struct Agent {
-    socket: OwnedFd,
+    /// Standard input. No program inherits it: each gets all three standard streams anew.
+    socket: io::Stdin,
     /// Programs started and not reaped. Held while one is started, so its end is never told before its start.
     children: Mutex<HashSet<u32>>,
     /// Wakes the reaper, which cannot wait for children while there are none.
@@ -80,8 +98,8 @@ impl Agent {
         send(self.socket.as_fd(), &encode(message)?, fds)
     }
 
-    fn answer(&self, id: u64, answer: Answer, fd: Option<OwnedFd>) -> io::Result<()> {
-        let fds: Vec<BorrowedFd<'_>> = fd.iter().map(|fd| fd.as_fd()).collect();
+    fn answer(&self, id: u64, answer: Answer, fd: Option<&OwnedFd>) -> io::Result<()> {
+        let fds: Vec<BorrowedFd<'_>> = fd.into_iter().map(OwnedFd::as_fd).collect();
         self.send(&Message::Answer { id, answer }, &fds)
     }
 
@@ -101,16 +119,23 @@ impl Agent {
     fn signal(&self, pid: u32, signal: i32, group: bool) -> Answer {
         let children = self.lock();
         // Ours and unreaped: the number cannot have passed to another process.
-        let target = children.contains(&pid).then(|| i32::try_from(pid).ok().and_then(Pid::from_raw)).flatten();
+        let target = children
+            .contains(&pid)
+            .then(|| i32::try_from(pid).ok().and_then(Pid::from_raw))
+            .flatten();
         let (Some(target), Some(signal)) = (target, Signal::from_named_raw(signal)) else {
             return Answer::Gone;
         };
         let sent = kill_process(target, signal);
         if group {
             // The group may be empty but for the leader, or be left by it.
-            drop(kill_process_group(target, signal));
+            let _ = kill_process_group(target, signal);
         }
-        if sent.is_ok() { Answer::Done } else { Answer::Gone }
+        if sent.is_ok() {
+            Answer::Done
+        } else {
+            Answer::Gone
+        }
     }
 
     /// Reaps every process of the Sprite, ours and orphans. Looks first without taking, then takes under the lock:
@@ -119,14 +144,24 @@ impl Agent {
         loop {
             let looked = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             let mut children = self.lock();
-            if looked == Err(Errno::CHILD) && children.is_empty() {
-                children = self.started.wait(children).unwrap_or_else(PoisonError::into_inner);
+            if looked.is_err_and(|error| error == Errno::CHILD) && children.is_empty() {
+                children = self
+                    .started
+                    .wait(children)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-                let Ok(pid) = u32::try_from(pid.as_raw_nonzero().get()) else { continue };
-                let code = status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal));
-                let code = code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(255);
-                if children.remove(&pid) && self.send(&Message::Exited { pid, code }, &[]).is_err() {
+                let Ok(pid) = u32::try_from(pid.as_raw_nonzero().get()) else {
+                    continue;
+                };
+                let code = status
+                    .exit_status()
+                    .or(status.terminating_signal().map(|signal| 128 + signal));
+                let code = code
+                    .and_then(|code| u8::try_from(code & 0xff).ok())
+                    .unwrap_or(255);
+                if children.remove(&pid) && self.send(&Message::Exited { pid, code }, &[]).is_err()
+                {
                     return;
                 }
             }
@@ -137,7 +172,11 @@ impl Agent {
 /// Starts a program in a process group of its own; on failure what a shell would exit with and say.
 fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)> {
     let mut fds = fds.into_iter();
-    let stdin = if spawn.stdin { fds.next().map_or_else(Stdio::null, Stdio::from) } else { Stdio::null() };
+    let stdin = if spawn.stdin {
+        fds.next().map_or_else(Stdio::null, Stdio::from)
+    } else {
+        Stdio::null()
+    };
     let (Some(stdout), Some(stderr)) = (fds.next(), fds.next()) else {
         return Err((126, "no descriptors for the output".into()));
     };
@@ -145,15 +184,31 @@ fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)
     match std::fs::metadata(dir) {
         Ok(found) if found.is_dir() => {}
         Ok(_) => return Err((126, format!("{}: Not a directory", spawn.dir))),
-        Err(error) => return Err((if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }, format!("{}: {}", spawn.dir, plain(&error)))),
+        Err(error) => {
+            return Err((
+                if error.kind() == io::ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                },
+                format!("{}: {}", spawn.dir, plain(&error)),
+            ));
+        }
     }
     let program = find(&spawn.program, dir)?;
     let mut command = Command::new(&program);
     if let Some((zeroth, rest)) = spawn.argv.split_first() {
         command.arg0(zeroth).args(rest);
     }
-    command.env_clear().envs(spawn.env.iter().map(|(key, value)| (key, value)));
-    command.current_dir(dir).process_group(0).stdin(stdin).stdout(stdout).stderr(stderr);
+    command
+        .env_clear()
+        .envs(spawn.env.iter().map(|(key, value)| (key, value)));
+    command
+        .current_dir(dir)
+        .process_group(0)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
     match command.spawn() {
         // Dropping the handle neither ends nor waits for the process; the reaper does the waiting.
         Ok(child) => Ok((child.id(), program.to_string_lossy().into_owned())),
@@ -166,12 +221,17 @@ fn find(name: &str, dir: &Path) -> Result<PathBuf, (u8, String)> {
     let candidates: Vec<PathBuf> = if name.contains('/') {
         vec![dir.join(name)]
     } else {
-        DEFAULT_PATH.split(':').map(|place| Path::new(place).join(name)).collect()
+        DEFAULT_PATH
+            .split(':')
+            .map(|place| Path::new(place).join(name))
+            .collect()
     };
     let mut denied = false;
     for candidate in candidates {
         match std::fs::metadata(&candidate) {
-            Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => return Ok(candidate),
+            Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => {
+                return Ok(candidate);
+            }
             Ok(_) => denied = true,
             Err(error) => denied |= error.kind() == io::ErrorKind::PermissionDenied,
         }
@@ -186,6 +246,8 @@ fn find(name: &str, dir: &Path) -> Result<PathBuf, (u8, String)> {
 /// The system's words for an error, without Rust's number after them.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
-

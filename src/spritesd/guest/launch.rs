@@ -16,6 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
+use super::etc::SHARED_ETC;
+
 /// The environment variable that carries the plan to the launching process.
 pub(crate) const PLAN: &str = "SPRITESD_LAUNCH";
 /// Where the agent's program lies inside.
@@ -23,18 +25,10 @@ const AGENT: &str = "/.sprite/agent";
 /// Where the parts are mounted for the guest's user to reach; hides whatever the host has there.
 const STAGE: &str = "/mnt";
 
-/// Host files the guest may see, read-only, besides `/usr`. None of them is secret.
-const SHARED_ETC: [&str; 7] = [
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ssl",
-    "/etc/terminfo",
-];
 /// The directories beside `/usr` which are links into it on a merged host.
-const ROOTS: [&str; 7] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec"];
+const ROOTS: [&str; 7] = [
+    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec",
+];
 
 const OPEN_FILES: u64 = 65_536;
 const PROCESSES: u64 = 8_192;
@@ -55,7 +49,10 @@ pub(crate) struct LaunchPlan {
 
 /// Becomes `bwrap`; returns only when that failed.
 pub(crate) fn run() -> io::Error {
-    match std::env::var(PLAN).map_err(io::Error::other).and_then(|text| Ok(serde_json::from_str(&text)?)) {
+    match std::env::var(PLAN)
+        .map_err(io::Error::other)
+        .and_then(|text| Ok(serde_json::from_str(&text)?))
+    {
         Ok(plan) => become_guest(&plan),
         Err(error) => error,
     }
@@ -72,8 +69,15 @@ fn become_guest(plan: &LaunchPlan) -> io::Error {
     if let Err(error) = limit(staged.user.is_some()) {
         return error;
     }
-    let mut command = Command::new("bwrap");
-    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir("/").args(arguments(&staged));
+    let mut command = match wrapper() {
+        Ok(command) => command,
+        Err(error) => return error,
+    };
+    command.arg("bwrap").args(arguments(&staged));
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .current_dir("/");
     if let Some(user) = staged.user {
         // std drops all supplementary groups when it changes the user of a superuser's process.
         command.uid(user).gid(user);
@@ -81,22 +85,99 @@ fn become_guest(plan: &LaunchPlan) -> io::Error {
     command.exec()
 }
 
+/// A command that runs its arguments without what this process inherited from whoever started the server:
+/// ignored signals (a shell's background job ignores SIGINT, and so would every program of the guest) and open
+/// descriptors. Closing those here would take unsafe code, so a shell does it; usually there are none.
+fn wrapper() -> io::Result<Command> {
+    let inherited = inherited_descriptors()?;
+    let mut command = Command::new("env");
+    if !inherited.is_empty() {
+        command = Command::new("bash");
+        let closing: String = inherited
+            .iter()
+            .flat_map(|fd| [" ".to_owned(), fd.to_string(), ">&-".to_owned()])
+            .collect();
+        command.args([
+            "--noprofile",
+            "--norc",
+            "-c",
+            &format!("exec env \"$@\"{closing}"),
+            "launch",
+        ]);
+    }
+    if ignores_signals() {
+        command.arg("--default-signal");
+    }
+    Ok(command)
+}
+
+/// Descriptors above the standard ones that a program started from here would get.
+fn inherited_descriptors() -> io::Result<Vec<u32>> {
+    const CLOEXEC: u32 = 0o2_000_000;
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fdinfo")? {
+        let entry = entry?;
+        let Some(number) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        // Gone again: the directory's own.
+        let Ok(info) = std::fs::read_to_string(entry.path()) else {
+            continue;
+        };
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        if number > 2 && flags.is_none_or(|flags| flags & CLOEXEC == 0) {
+            found.push(number);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether this process ignores a signal besides SIGPIPE, which std restores by itself.
+fn ignores_signals() -> bool {
+    const PIPE: u64 = 1 << 12;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & !PIPE != 0)
+}
+
 /// Mounts the parts of the Sprite under `STAGE`, visible to this process and what it becomes only.
 fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
-    #[expect(deprecated, reason = "a mount namespace does not touch descriptors, which is what the deprecation is about")]
+    #[expect(
+        deprecated,
+        reason = "a mount namespace does not touch descriptors, which is what the deprecation is about"
+    )]
     rustix::thread::unshare(UnshareFlags::NEWNS)?;
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    mount("tmpfs", STAGE, "tmpfs", MountFlags::NODEV | MountFlags::NOSUID, Some(c"mode=0755,size=1m"))?;
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )?;
+    mount(
+        "tmpfs",
+        STAGE,
+        "tmpfs",
+        MountFlags::NODEV | MountFlags::NOSUID,
+        Some(c"mode=0755,size=1m"),
+    )?;
     let stage = Path::new(STAGE);
     for part in PARTS {
         let target = stage.join(part);
         std::fs::create_dir(&target)?;
-        mount_bind(&plan.directory.join(part), &target)?;
+        mount_bind(plan.directory.join(part), &target)?;
     }
     let agent = stage.join("agent");
     std::fs::File::create(&agent)?;
     mount_bind(&plan.agent, &agent)?;
-    Ok(LaunchPlan { directory: stage.into(), agent, ..plan.clone() })
+    Ok(LaunchPlan {
+        directory: stage.into(),
+        agent,
+        ..plan.clone()
+    })
 }
 
 /// The directories of a Sprite that are mounted inside.
@@ -106,7 +187,13 @@ fn limit(own_user: bool) -> io::Result<()> {
     let cap = |resource, wanted: u64| {
         let hard = getrlimit(resource).maximum;
         let value = Some(hard.map_or(wanted, |hard| hard.min(wanted)));
-        setrlimit(resource, Rlimit { current: value, maximum: value })
+        setrlimit(
+            resource,
+            Rlimit {
+                current: value,
+                maximum: value,
+            },
+        )
     };
     cap(Resource::Core, 0)?;
     cap(Resource::Nofile, OPEN_FILES)?;
@@ -120,12 +207,27 @@ fn limit(own_user: bool) -> io::Result<()> {
 /// The arguments of `bwrap`.
 fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
     let mut list: Vec<OsString> = Vec::new();
-    let mut add = |words: &[&dyn AsRef<std::ffi::OsStr>]| list.extend(words.iter().map(|w| (*w).as_ref().to_owned()));
+    let mut add = |words: &[&dyn AsRef<std::ffi::OsStr>]| {
+        list.extend(words.iter().map(|w| (*w).as_ref().to_owned()));
+    };
     for flag in ["user", "pid", "ipc", "uts", "net", "cgroup"] {
         add(&[&format!("--unshare-{flag}")]);
     }
-    add(&[&"--disable-userns", &"--as-pid-1", &"--new-session", &"--die-with-parent", &"--clearenv"]);
-    add(&[&"--uid", &"1000", &"--gid", &"1000", &"--hostname", &plan.hostname]);
+    add(&[
+        &"--disable-userns",
+        &"--as-pid-1",
+        &"--new-session",
+        &"--die-with-parent",
+        &"--clearenv",
+    ]);
+    add(&[
+        &"--uid",
+        &"1000",
+        &"--gid",
+        &"1000",
+        &"--hostname",
+        &plan.hostname,
+    ]);
     add(&[&"--ro-bind", &"/usr", &"/usr"]);
     for root in ROOTS {
         match std::fs::read_link(root) {
@@ -136,12 +238,38 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
     add(&[&"--ro-bind", &plan.directory.join("etc"), &"/etc"]);
     for path in SHARED_ETC {
         // A target must exist in the generated /etc, which cannot be written any more.
-        if plan.directory.join("etc").join(path.trim_start_matches("/etc/")).exists() {
+        if plan
+            .directory
+            .join("etc")
+            .join(path.trim_start_matches("/etc/"))
+            .exists()
+        {
             add(&[&"--ro-bind-try", &path, &path]);
         }
     }
     add(&[&"--proc", &"/proc", &"--dev", &"/dev"]);
-    add(&[&"--dir", &"/run", &"--dir", &"/var", &"--symlink", &"/tmp", &"/var/tmp", &"--symlink", &"/run", &"/var/run"]);
+    add(&[
+        &"--dir",
+        &"/run",
+        &"--dir",
+        &"/var",
+        &"--symlink",
+        &"/tmp",
+        &"/var/tmp",
+        &"--symlink",
+        &"/run",
+        &"/var/run",
+    ]);
+    add(&[
+        &"--perms",
+        &"0755",
+        &"--dir",
+        &"/home",
+        &"--perms",
+        &"0755",
+        &"--dir",
+        &"/.sprite",
+    ]);
     add(&[&"--bind", &plan.directory.join("home"), &"/home/sprite"]);
     add(&[&"--bind", &plan.directory.join("workspace"), &"/workspace"]);
     add(&[&"--bind", &plan.directory.join("tmp"), &"/tmp"]);
@@ -150,32 +278,4 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
     add(&[&"--remount-ro", &"/", &"--chdir", &"/", &"--", &AGENT]);
     list.extend(plan.agent_args.iter().map(OsString::from));
     list
-}
-
-/// Writes the minimal `/etc` of a guest.
-pub(crate) fn write_etc(etc: &Path, hostname: &str) -> io::Result<()> {
-    std::fs::create_dir_all(etc)?;
-    let file = |name: &str, text: &str| std::fs::write(etc.join(name), text);
-    file("passwd", "root:x:0:0:root:/:/usr/sbin/nologin\nsprite:x:1000:1000:sprite:/home/sprite:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n")?;
-    file("group", "root:x:0:\nsprite:x:1000:\nnogroup:x:65534:\n")?;
-    file("hostname", &format!("{hostname}\n"))?;
-    file("hosts", &format!("127.0.0.1 localhost {hostname}\n::1 localhost {hostname}\n"))?;
-    file("resolv.conf", "# no network\n")?;
-    file("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")?;
-    file("profile", "# nothing\n")?;
-    for path in SHARED_ETC {
-        let target = etc.join(path.trim_start_matches("/etc/"));
-        match std::fs::metadata(path) {
-            Ok(host) if host.is_dir() => std::fs::create_dir_all(target)?,
-            Ok(_) => drop(std::fs::File::create(target)?),
-            Err(_) => {}
-        }
-    }
-    if let Ok(zone) = std::fs::read_link("/etc/localtime") {
-        let link = etc.join("localtime");
-        if !link.is_symlink() {
-            std::os::unix::fs::symlink(zone, link)?;
-        }
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod agent;
 mod agent_files;
+pub(crate) mod etc;
 pub(crate) mod launch;
 pub(crate) mod protocol;
 mod spawner;
@@ -19,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Interest};
+use tokio::net::UnixDatagram;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -91,7 +92,8 @@ enum Pending {
 
 /// A running sandbox.
 pub(crate) struct Guest {
-    socket: AsyncFd<OwnedFd>,
+    /// A sequenced-packet socket; the type lends its readiness only, sending and receiving are ours.
+    socket: UnixDatagram,
     next: AtomicU64,
     pending: Mutex<HashMap<u64, Pending>>,
     exits: Mutex<HashMap<u32, oneshot::Sender<u8>>>,
@@ -104,9 +106,18 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Starts a sandbox and waits until its agent takes requests.
-    pub(crate) async fn start(spawner: &Spawner, program: &SelfProgram, plan: &LaunchPlan) -> Result<Arc<Self>, GuestError> {
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .map_err(io::Error::from)?;
+    pub(crate) async fn start(
+        spawner: &Spawner,
+        program: &SelfProgram,
+        plan: &LaunchPlan,
+    ) -> Result<Arc<Self>, GuestError> {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(io::Error::from)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
         let mut command = Command::new(&program.path);
         command
@@ -124,7 +135,7 @@ impl Guest {
         let listener = tokio::spawn(relay(stderr, Arc::clone(&said)));
         let (ready, is_ready) = oneshot::channel();
         let guest = Arc::new(Self {
-            socket: AsyncFd::new(ours)?,
+            socket: UnixDatagram::from_std(ours.into())?,
             next: AtomicU64::new(0),
             pending: Mutex::default(),
             exits: Mutex::default(),
@@ -134,15 +145,14 @@ impl Guest {
         });
         tokio::spawn(Arc::clone(&guest).listen(ready));
         tokio::spawn(watch(child, guest.kill.clone(), guest.ended.clone()));
-        match tokio::time::timeout(START, is_ready).await {
-            Ok(Ok(())) => Ok(guest),
-            Ok(Err(_)) | Err(_) => {
-                guest.stop().await;
-                drop(tokio::time::timeout(Duration::from_secs(1), listener).await);
-                let said = said.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned();
-                Err(GuestError::NotStarted(said))
-            }
+        if let Ok(Ok(())) = tokio::time::timeout(START, is_ready).await {
+            return Ok(guest);
         }
+        guest.stop().await;
+        // It ends with the process; then all that was said is there.
+        drop(tokio::time::timeout(Duration::from_secs(1), listener).await);
+        let said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        Err(GuestError::NotStarted(said.trim().to_owned()))
     }
 
     /// Whether it still answers.
@@ -153,8 +163,11 @@ impl Guest {
     /// Ends every process of the sandbox and returns when they are gone.
     pub(crate) async fn stop(&self) {
         // The agent exits at the end of its input, and the kernel takes its whole PID namespace along.
-        drop(shutdown(self.socket.get_ref(), Shutdown::Both));
-        if tokio::time::timeout(STOP, self.ended.cancelled()).await.is_err() {
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        if tokio::time::timeout(STOP, self.ended.cancelled())
+            .await
+            .is_err()
+        {
             warn!("a sandbox did not end by itself; killing its monitor");
             self.kill.cancel();
             drop(tokio::time::timeout(STOP, self.ended.cancelled()).await);
@@ -162,20 +175,34 @@ impl Guest {
     }
 
     /// Starts a program with the given streams.
-    pub(crate) async fn spawn(&self, spawn: Spawn, fds: &[BorrowedFd<'_>]) -> Result<Result<Started, (u8, String)>, GuestError> {
+    pub(crate) async fn spawn(
+        &self,
+        spawn: Spawn,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<Result<Started, (u8, String)>, GuestError> {
         let (sender, answer) = oneshot::channel();
-        self.send(Request::Spawn(spawn), fds, Pending::Start(sender)).await?;
+        self.send(Request::Spawn(spawn), fds, Pending::Start(sender))
+            .await?;
         answer.await.map_err(|_| GuestError::Gone)
     }
 
     /// Asks for anything but a start.
-    pub(crate) async fn ask(&self, request: Request, fds: &[BorrowedFd<'_>]) -> Result<(Answer, Option<OwnedFd>), GuestError> {
+    pub(crate) async fn ask(
+        &self,
+        request: Request,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Answer, Option<OwnedFd>), GuestError> {
         let (sender, answer) = oneshot::channel();
         self.send(request, fds, Pending::Answer(sender)).await?;
         answer.await.map_err(|_| GuestError::Gone)
     }
 
-    async fn send(&self, request: Request, fds: &[BorrowedFd<'_>], pending: Pending) -> Result<(), GuestError> {
+    async fn send(
+        &self,
+        request: Request,
+        fds: &[BorrowedFd<'_>],
+        pending: Pending,
+    ) -> Result<(), GuestError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let packet = encode(&Envelope { id, request })?;
         self.pending().insert(id, pending);
@@ -185,13 +212,19 @@ impl Guest {
         }
         let sent = self
             .socket
-            .async_io(Interest::WRITABLE, |socket| send(socket.as_fd(), &packet, fds))
+            .async_io(Interest::WRITABLE, || {
+                send(self.socket.as_fd(), &packet, fds)
+            })
             .await;
         sent.map_err(|error| {
             self.pending().remove(&id);
-            match error.kind() {
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => GuestError::Gone,
-                _ => GuestError::Io(error),
+            if matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            ) {
+                GuestError::Gone
+            } else {
+                GuestError::Io(error)
             }
         })
     }
@@ -211,7 +244,9 @@ impl Guest {
         loop {
             let received = self
                 .socket
-                .async_io(Interest::READABLE, |socket| receive::<Message>(socket, &mut buffer))
+                .async_io(Interest::READABLE, || {
+                    receive::<Message>(&self.socket, &mut buffer)
+                })
                 .await;
             match received {
                 Ok(Some((message, fds))) => self.dispatch(message, fds, &mut ready),
@@ -228,11 +263,16 @@ impl Guest {
         self.exits().clear();
     }
 
-    fn dispatch(&self, message: Message, fds: Vec<OwnedFd>, ready: &mut Option<oneshot::Sender<()>>) {
+    fn dispatch(
+        &self,
+        message: Message,
+        fds: Vec<OwnedFd>,
+        ready: &mut Option<oneshot::Sender<()>>,
+    ) {
         match message {
             Message::Ready => {
                 if let Some(ready) = ready.take() {
-                    drop(ready.send(()));
+                    let _ = ready.send(());
                 }
             }
             Message::Answer { id, answer } => match (self.pending().remove(&id), answer) {
@@ -241,13 +281,17 @@ impl Guest {
                     self.exits().insert(pid, ended);
                     drop(sender.send(Ok(Started { pid, program, exit })));
                 }
-                (Some(Pending::Start(sender)), Answer::NotSpawned { text, code }) => drop(sender.send(Err((code, text)))),
-                (Some(Pending::Answer(sender)), answer) => drop(sender.send((answer, fds.into_iter().next()))),
+                (Some(Pending::Start(sender)), Answer::NotSpawned { text, code }) => {
+                    drop(sender.send(Err((code, text))));
+                }
+                (Some(Pending::Answer(sender)), answer) => {
+                    drop(sender.send((answer, fds.into_iter().next())));
+                }
                 (Some(Pending::Start(_)) | None, _) => debug!(id, "an answer nobody waits for"),
             },
             Message::Exited { pid, code } => {
                 if let Some(ended) = self.exits().remove(&pid) {
-                    drop(ended.send(code));
+                    let _ = ended.send(code);
                 }
             }
         }

@@ -1,0 +1,256 @@
+//! What every reconcile works with: clients, caches, settings, shared memory.
+//!
+//! No globals, nothing that changes behind one's back. Must not decide.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Namespace},
+    jiff::Timestamp,
+};
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::watch;
+
+use super::{
+    driver::Waker,
+    policy::{Compilation, Compilations},
+    run::{executions::Executions, reads::Reads},
+    session::memory::Memories,
+};
+use crate::{
+    access::switch::Switch,
+    api::{
+        ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec,
+        names::{CODE_EXECUTION_ENABLED, CODE_EXECUTION_LABEL},
+    },
+    kubernetes::{lease, scope::Cache},
+    rules::session_name::{SecretError, SessionSecret},
+    serve::{health::Readiness, metrics::Metrics},
+    sprites,
+};
+
+/// What the operator was started with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the operator's own objects are.
+    pub operator_namespace: String,
+    /// UID that stands for this installation.
+    pub installation: String,
+    /// The policy of sessions that name none.
+    pub default_policy: String,
+    /// Policies outside of it do not exist for us.
+    pub policy_selector: Option<String>,
+    /// Whether policies may open egress.
+    pub open_egress: bool,
+    /// How long a Sprite must be absent before that is believed.
+    pub absent_after: Duration,
+    /// How long a create may still be on its way.
+    pub create_grace: Duration,
+    /// How often an awake Sprite is verified.
+    pub verify_interval: Duration,
+}
+
+/// The session secret's file: read anew each time it is needed, which is once a new Sprite.
+#[derive(Debug, Clone)]
+pub struct SecretFile(pub PathBuf);
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretProblem {
+    /// Not readable.
+    #[error("the session secret file cannot be read: {0}")]
+    Read(#[from] std::io::Error),
+    /// Not usable.
+    #[error(transparent)]
+    Content(#[from] SecretError),
+}
+
+impl SecretFile {
+    /// The secret as it is now.
+    pub fn read(&self) -> Result<SessionSecret, SecretProblem> {
+        Ok(SessionSecret::new(&std::fs::read(&self.0)?)?)
+    }
+}
+
+/// A policy as a Run or session sees it.
+#[derive(Debug, Clone)]
+pub enum PolicyView {
+    /// No such policy.
+    NotFound(String),
+    /// There is one, with errors or unreadable.
+    NotReady(String, String),
+    /// In force.
+    Ready(Arc<super::policy::compile::Compiled>),
+}
+
+/// A tenant's namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tenant {
+    /// Whether it is opted in.
+    pub enabled: bool,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+}
+
+impl Tenant {
+    /// What a namespace says; one that is not there is not opted in.
+    pub fn of(namespace: Option<&Namespace>) -> Self {
+        let Some(namespace) = namespace else { return Self { enabled: false, terminating: false } };
+        Self {
+            enabled: namespace.labels().get(CODE_EXECUTION_LABEL).is_some_and(|v| v == CODE_EXECUTION_ENABLED),
+            terminating: namespace.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// Everything.
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// The platform.
+    pub sprites: sprites::Client,
+    /// What the operator was started with.
+    pub settings: Settings,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+    /// Readiness.
+    pub readiness: Readiness,
+    /// What is left of the Lease.
+    pub lease: lease::Handle,
+    /// The switch.
+    pub switch: watch::Receiver<Switch>,
+    /// The session secret.
+    pub secret: SecretFile,
+    /// Cached policies.
+    pub policies: Cache<ExecutionPolicy>,
+    /// Cached sessions.
+    pub sessions: Cache<SandboxSession>,
+    /// Cached Runs.
+    pub runs: Cache<Run>,
+    /// Cached namespaces.
+    pub namespaces: Cache<Namespace>,
+    /// Compiled policies.
+    pub compilations: Compilations,
+    /// Commands that are running or being adopted.
+    pub executions: Executions,
+    /// Reads of live things, shared for a second.
+    pub reads: Reads,
+    /// What is remembered of sessions between reconciles.
+    pub memories: Memories,
+    /// Runs that wait for a session.
+    pub waiting: Waiting,
+    /// Wakes Runs.
+    pub wake_runs: Waker<Run>,
+    /// Wakes sessions.
+    pub wake_sessions: Waker<SandboxSession>,
+}
+
+impl Context {
+    /// The time of day.
+    #[expect(clippy::unused_self, reason = "the one place where controllers get the time, so that it can be handed in")]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// The name of a session's policy.
+    pub fn policy_name<'a>(&'a self, spec: &'a SandboxSessionSpec) -> &'a str {
+        spec.policy_ref.as_ref().map_or(&self.settings.default_policy, |r| &r.name)
+    }
+
+    /// A policy by name, from the cache.
+    pub fn policy(&self, name: &str) -> PolicyView {
+        match self.policies.get_named(name) {
+            None => PolicyView::NotFound(name.to_owned()),
+            Some(guarded) => match &guarded.0 {
+                Ok(policy) => self.policy_view(policy),
+                Err(error) => PolicyView::NotReady(name.to_owned(), format!("it cannot be read: {}", error.error)),
+            },
+        }
+    }
+
+    /// A policy as a Run or session sees it.
+    pub fn policy_view(&self, policy: &ExecutionPolicy) -> PolicyView {
+        let compilation: Compilation = self.compilations.of(policy, self.settings.open_egress);
+        match compilation {
+            Ok(compiled) => PolicyView::Ready(compiled),
+            Err(errors) => PolicyView::NotReady(policy.name_any(), errors.to_string()),
+        }
+    }
+
+    /// How many sessions name a policy.
+    pub fn sessions_of_policy(&self, name: &str) -> u32 {
+        let of_policy = |guarded: &Arc<crate::kubernetes::scope::Guarded<SandboxSession>>| {
+            guarded.0.as_ref().is_ok_and(|session| self.policy_name(&session.spec) == name)
+        };
+        u32::try_from(self.sessions.all().iter().filter(|s| of_policy(s)).count()).unwrap_or(u32::MAX)
+    }
+
+    /// A tenant, from the cache.
+    pub fn tenant(&self, namespace: &str) -> Tenant {
+        let guarded = self.namespaces.get_named(namespace);
+        Tenant::of(guarded.as_ref().and_then(|g| g.0.as_ref().ok()))
+    }
+
+    /// The operator's own ConfigMaps.
+    pub fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.settings.operator_namespace)
+    }
+
+    /// Wakes the Runs that wait for a session.
+    pub fn wake_waiting(&self, namespace: &str, session: &str) {
+        for run in self.waiting.take(namespace, session) {
+            self.wake_runs.wake(namespace, &run);
+        }
+    }
+
+    /// Wakes everything that the switch, a policy or a namespace may start or stop.
+    pub fn wake_everything(&self) {
+        for (namespace, run) in self.executions.all() {
+            self.wake_runs.wake(&namespace, &run);
+        }
+        for (namespace, run) in self.waiting.take_all() {
+            self.wake_runs.wake(&namespace, &run);
+        }
+        for session in self.sessions.all() {
+            if let (Ok(session), Some(namespace)) = (&session.0, session.namespace()) {
+                self.wake_sessions.wake(&namespace, &session.name_any());
+            }
+        }
+    }
+}
+
+/// Runs that wait for a session, by namespace and session name.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    runs: Mutex<HashMap<(String, String), HashSet<String>>>,
+}
+
+impl Waiting {
+    /// A Run waits for a session.
+    pub fn add(&self, namespace: &str, session: &str, run: &str) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.entry((namespace.to_owned(), session.to_owned())).or_default().insert(run.to_owned());
+    }
+
+    /// Whether a Run waits for a session.
+    pub fn any(&self, namespace: &str, session: &str) -> bool {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get(&(namespace.to_owned(), session.to_owned())).is_some_and(|names| !names.is_empty())
+    }
+
+    fn take(&self, namespace: &str, session: &str) -> HashSet<String> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.remove(&(namespace.to_owned(), session.to_owned())).unwrap_or_default()
+    }
+
+    fn take_all(&self) -> Vec<(String, String)> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = runs.drain();
+        all.flat_map(|((namespace, _), names)| names.into_iter().map(move |n| (namespace.clone(), n))).collect()
+    }
+}

@@ -1,0 +1,78 @@
+//! What can go wrong in a reconcile, and what class it is: the class alone decides when to come back.
+//!
+//! Must not hold provider text for status: that goes to the log.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::{
+    kubernetes::{apply, lease},
+    sprites,
+};
+
+/// What went wrong.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The API server.
+    #[error("the API server: {0}")]
+    Kubernetes(#[from] kube::Error),
+    /// The platform.
+    #[error("the Sprites API: {0}")]
+    Sprites(#[from] sprites::Error),
+    /// The platform, while opening an exec.
+    #[error("the Sprites API, opening an exec: {0}")]
+    Exec(#[from] sprites::ExecError),
+    /// A server sent an object without identity.
+    #[error(transparent)]
+    NoIdentity(#[from] apply::NoIdentity),
+    /// Not enough of the Lease is left.
+    #[error(transparent)]
+    NotLicensed(#[from] lease::NotLicensed),
+    /// The whole reconcile took too long.
+    #[error("the reconcile took longer than {0:?}")]
+    Deadline(Duration),
+    /// A trusted command in the guest gave another answer than it must.
+    #[error("a trusted command in the guest failed: {0}")]
+    Guest(&'static str),
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Somebody else wrote first: look again at once.
+    Outdated,
+    /// Try again later, later each time.
+    Transient,
+    /// Try again when the server said.
+    RateLimited(Duration),
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Kubernetes(error) if apply::is_conflict(error) || apply::is_not_found(error) => Class::Outdated,
+            Self::Sprites(error) => error.retry_after().map_or(Class::Transient, Class::RateLimited),
+            Self::Kubernetes(_)
+            | Self::Exec(_)
+            | Self::NoIdentity(_)
+            | Self::NotLicensed(_)
+            | Self::Deadline(_)
+            | Self::Guest(_) => Class::Transient,
+        }
+    }
+
+    /// A word for metrics and logs.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Kubernetes(_) => "KubernetesError",
+            Self::Sprites(_) => "SpritesError",
+            Self::Exec(_) => "ExecError",
+            Self::NoIdentity(_) => "NoIdentity",
+            Self::NotLicensed(_) => "NotLicensed",
+            Self::Deadline(_) => "Deadline",
+            Self::Guest(_) => "GuestError",
+        }
+    }
+}

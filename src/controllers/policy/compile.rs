@@ -1,0 +1,150 @@
+//! From an `ExecutionPolicy` to what the rules need of it. Pure.
+//!
+//! All errors at once, each naming its field. Must not look at anything but the object.
+
+use std::fmt;
+
+use kube::ResourceExt;
+
+use crate::{
+    api::{
+        ExecutionPolicy,
+        execution_policy::{EgressMode, KillOrKeep},
+        reasons::PolicyReason,
+    },
+    rules::{
+        command::DenyList,
+        egress::{self, Demand, EgressError, Mode, Ruleset},
+        environment,
+        limits::Limits,
+    },
+};
+
+/// A policy in force.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// Its name.
+    pub name: String,
+    /// Its generation.
+    pub generation: i64,
+    /// Whether nothing may start under it.
+    pub suspended: bool,
+    /// Limits of a Run.
+    pub limits: Limits,
+    /// Rules of a Sprite.
+    pub egress: Ruleset,
+    /// Commands that are refused.
+    pub deny: DenyList,
+    /// Variables of every Run.
+    pub set: Vec<(String, String)>,
+    /// Names that a Run may set.
+    pub allow: Vec<String>,
+    /// Whether what a Run leaves behind is killed.
+    pub kill_leftovers: bool,
+}
+
+/// Why a policy is not in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyErrors {
+    /// The word for it.
+    pub reason: PolicyReason,
+    /// Each error, with its field and what to write instead.
+    pub errors: Vec<String>,
+}
+
+impl fmt::Display for PolicyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.errors.join("; "))
+    }
+}
+
+/// Compiles a policy, or names everything that is wrong with it.
+pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled, PolicyErrors> {
+    let spec = &policy.spec;
+    let mut errors = Vec::new();
+    let mode = match spec.egress.mode {
+        EgressMode::DenyAll => Mode::DenyAll,
+        EgressMode::Allowlist => Mode::Allowlist,
+        EgressMode::Open => Mode::Open,
+    };
+    let demand = Demand {
+        mode,
+        allow: &spec.egress.allow,
+        deny: &spec.egress.deny,
+        defaults: !spec.egress.presets.is_empty(),
+    };
+    let egress = egress::build(demand, open_allowed);
+    let only_consent_is_missing = matches!(&egress, Err(all) if all.as_slice() == [EgressError::OpenNotAllowed]);
+    if let Err(all) = &egress {
+        errors.extend(all.iter().map(ToString::to_string));
+    }
+    let deny = DenyList::new(&spec.commands.deny);
+    if let Err(all) = &deny {
+        errors.extend(all.iter().map(ToString::to_string));
+    }
+    for variable in &spec.environment.set {
+        if let Err(error) = environment::check(&variable.name, &variable.value) {
+            errors.push(format!("environment.set: {error}"));
+        }
+    }
+    for name in &spec.environment.allow {
+        if let Err(error) = environment::check(name, "") {
+            errors.push(format!("environment.allow: {error}"));
+        }
+    }
+    let (Ok(egress), Ok(deny), true) = (egress, deny, errors.is_empty()) else {
+        let consent = only_consent_is_missing && errors.len() == 1;
+        let reason = if consent { PolicyReason::OpenEgressNotAllowed } else { PolicyReason::InvalidEntries };
+        return Err(PolicyErrors { reason, errors });
+    };
+    let limits = &spec.limits;
+    Ok(Compiled {
+        name: policy.name_any(),
+        generation: policy.metadata.generation.unwrap_or_default(),
+        suspended: spec.suspend,
+        limits: Limits {
+            timeout: limits.timeout.get(),
+            start: limits.start.get(),
+            output: limits.output.bytes(),
+            command: limits.command.bytes(),
+            stdin: limits.stdin.bytes(),
+            parallel_runs: limits.parallel_runs,
+        },
+        egress,
+        deny,
+        set: spec.environment.set.iter().map(|v| (v.name.clone(), v.value.clone())).collect(),
+        allow: spec.environment.allow.clone(),
+        kill_leftovers: spec.lifecycle.processes_after_run == KillOrKeep::Kill,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(spec: &str) -> ExecutionPolicy {
+        ExecutionPolicy::new("p", serde_saphyr::from_str(spec).unwrap())
+    }
+
+    #[test]
+    fn an_empty_spec_denies_all_egress() {
+        let compiled = compile(&policy("{}"), false).unwrap();
+        assert_eq!(compiled.egress, Ruleset::deny_all());
+        assert!(compiled.kill_leftovers && !compiled.suspended);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_named_at_once() {
+        let spec = "{egress: {mode: Allowlist, allow: [localhost]}, commands: {deny: ['(']}, environment: {set: [{name: PATH, value: x}], allow: [LD_PRELOAD]}}";
+        let errors = compile(&policy(spec), false).unwrap_err();
+        assert_eq!(errors.reason, PolicyReason::InvalidEntries);
+        assert_eq!(errors.errors.len(), 4, "{errors}");
+    }
+
+    #[test]
+    fn open_egress_without_the_operators_consent_has_a_reason_of_its_own() {
+        let errors = compile(&policy("{egress: {mode: Open}}"), false).unwrap_err();
+        assert_eq!(errors.reason, PolicyReason::OpenEgressNotAllowed);
+        assert!(compile(&policy("{egress: {mode: Open}}"), true).is_ok());
+    }
+}

@@ -1,0 +1,46 @@
+//! The status of an `ExecutionPolicy`. Pure.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::Compilation;
+use crate::api::{
+    conditions::{Signal, Truth},
+    execution_policy::{EffectiveEgress, EgressRule, ExecutionPolicyStatus},
+    reasons::PolicyReason,
+};
+
+pub(super) fn report(
+    old: &ExecutionPolicyStatus,
+    generation: Option<i64>,
+    compilation: &Compilation,
+    sessions: u32,
+    now: Timestamp,
+) -> ExecutionPolicyStatus {
+    let settled = Signal::new("Reconciling", false, "Settled");
+    let (egress, signals) = match compilation {
+        Ok(compiled) => {
+            let rule = |rule: &crate::rules::egress::Rule| EgressRule {
+                domain: rule.domain.clone(),
+                action: rule.action.clone(),
+                include: rule.include.clone(),
+            };
+            let egress = EffectiveEgress {
+                rules: compiled.egress.rules().iter().map(rule).collect(),
+                hash: compiled.egress.hash().to_owned(),
+            };
+            let valid = PolicyReason::Valid.as_str();
+            let ready = Signal::new("Ready", true, valid).because("the policy is in force");
+            (Some(egress), vec![ready, settled, Signal::new("Stalled", false, valid)])
+        }
+        Err(errors) => {
+            let signal = |kind, truth: Truth| Signal::new(kind, truth, errors.reason.as_str()).because(errors.to_string());
+            (None, vec![signal("Ready", Truth::False), settled, signal("Stalled", Truth::True)])
+        }
+    };
+    ExecutionPolicyStatus {
+        observed_generation: generation,
+        effective_egress: egress,
+        sessions: Some(sessions),
+        conditions: old.conditions.merged(signals, generation, now),
+    }
+}

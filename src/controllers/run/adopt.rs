@@ -1,0 +1,240 @@
+//! Finds out about a command that was started, or may have been, by somebody who is gone.
+//!
+//! Attach and finish; else fence, so that it cannot start any more, and read the guest's record. Never guesses: no
+//! evidence is Unknown. Must not start anything of a user's.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::jiff::Timestamp;
+use kube::{Api, ResourceExt};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+use super::{
+    super::{
+        context::{Context, PolicyView},
+        session::lock,
+    },
+    exec,
+    executions::Finished,
+    gather::Observed,
+    kill,
+};
+use crate::{
+    api::{Run, SandboxSession, reasons::Evidence},
+    rules::{
+        outcome::{self, Outcome, Stop},
+        output::{Captured, encode_spool},
+        runner::{self, Guard},
+    },
+    sprites::{self, ExecEvent},
+};
+
+/// How long after a Run's own deadline its end may still be looked for.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long at least, from when we began: after an outage the deadline may have passed long ago.
+const AT_LEAST: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(2);
+const TRUSTED: Duration = Duration::from_secs(15);
+
+/// What an adopter must know of a Run's limits.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Its run time.
+    pub timeout: Duration,
+    /// Its output cap.
+    pub output: u64,
+}
+
+/// The limits of a Run that is found running: those of its policies as they are now.
+pub fn limits(o: &Observed) -> Limits {
+    let of = |policy: &PolicyView| match policy {
+        PolicyView::Ready(compiled) => Some(compiled.limits.clone()),
+        PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
+    };
+    let policies = [of(&o.session_policy), o.run_policy.as_ref().and_then(of)];
+    let tightest = policies.into_iter().flatten().reduce(|a, b| a.tightened_by(&b));
+    let asked = o.run.spec.timeout.as_ref().map(|t| t.get());
+    let timeout = tightest.as_ref().map_or(Duration::from_secs(30), |l| l.timeout);
+    Limits { timeout: asked.unwrap_or(timeout), output: tightest.map_or(64 << 10, |l| l.output) }
+}
+
+/// What one try showed.
+enum Try {
+    /// It is over.
+    Over(Box<Finished>),
+    /// Nothing yet.
+    Again(&'static str),
+}
+
+/// Adopts, and says how it ended.
+pub async fn adopt(
+    context: Arc<Context>,
+    run: Arc<Run>,
+    limits: Limits,
+    mut stop: watch::Receiver<Option<Stop>>,
+) -> Finished {
+    let status = run.status.clone().unwrap_or_default();
+    let started = status.execution.as_ref().and_then(|e| e.started_at.as_ref()).map_or_else(|| context.now(), |t| t.0);
+    let begun = Instant::now();
+    let ends = started.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
+    let until_ends = Duration::try_from(ends.duration_since(context.now())).unwrap_or_default();
+    let deadline = (begun + until_ends + GRACE).max(begun + AT_LEAST);
+    let mut why;
+    loop {
+        let adoption = Adoption { context: &context, run: &run, limits, ends: begun + until_ends };
+        match adoption.attempt(&mut stop).await {
+            Try::Over(finished) => return *finished,
+            Try::Again(reason) => why = reason,
+        }
+        if Instant::now() + PAUSE >= deadline {
+            return adoption.over(Outcome::unknown(why));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+struct Adoption<'a> {
+    context: &'a Context,
+    run: &'a Run,
+    limits: Limits,
+    ends: Instant,
+}
+
+impl Adoption<'_> {
+    fn over(&self, outcome: Outcome) -> Finished {
+        Finished {
+            outcome,
+            captured: None,
+            incomplete: true,
+            id: None,
+            finished_at: self.context.now(),
+            duration_ms: None,
+        }
+    }
+
+    async fn attempt(&self, stop: &mut watch::Receiver<Option<Stop>>) -> Try {
+        let again = Try::Again;
+        let over = |outcome| Try::Over(Box::new(self.over(outcome)));
+        let status = self.run.status.clone().unwrap_or_default();
+        let (session, instance) = (status.session.unwrap_or_default(), status.sprite.unwrap_or_default());
+        let sprite = match self.sprite(&session.name, &session.uid).await {
+            Ok(Some(sprite)) => sprite,
+            Ok(None) => return over(Outcome::session_deleted_while_running()),
+            Err(why) => return again(why),
+        };
+        match self.context.sprites.get(&sprite).await {
+            Ok(live) if live.id == instance.id => {}
+            Ok(_) => return over(Outcome::unknown("its Sprite was replaced")),
+            Err(error) if error.is_absent() => return again("its Sprite was not found"),
+            Err(_) => return again("the platform gave no answer"),
+        }
+        let uid = self.run.uid().unwrap_or_default();
+        let exit = match kill::find(self.context, &sprite, &uid).await {
+            Ok(None) => None,
+            Ok(Some(id)) => match self.attend(&sprite, &uid, &id, stop).await {
+                Ok(exit) => exit,
+                Err(why) => return again(why),
+            },
+            Err(_) => return again("the platform gave no answer"),
+        };
+        // The session is gone: what stands at the guard now is final, since the fence keeps anything from starting.
+        let fence = lock::trusted(self.context, &sprite, runner::fence(&uid), TRUSTED).await;
+        let guard = match fence {
+            Ok(output) if output.exit == Some(0) => Guard::parse(&String::from_utf8_lossy(&output.stdout)),
+            Ok(_) | Err(_) => return again("the guest gave no answer"),
+        };
+        let Some(guard) = guard else { return again("the guest gave an answer that says nothing") };
+        let stop = *stop.borrow();
+        let stop = stop.or_else(|| (exit.is_some() && Instant::now() >= self.ends).then_some(Stop::Timeout));
+        let mut outcome = outcome::after_fence(&guard, stop, self.limits.timeout);
+        if let (Guard::Record { code, .. }, Some(exit)) = (&guard, exit)
+            && *code == exit
+        {
+            outcome.evidence = Evidence::ExitFrame;
+        }
+        let (captured, duration) = match &guard {
+            Guard::Never => (None, None),
+            Guard::Started => (self.spool(&sprite, &uid).await, None),
+            Guard::Record { ran, .. } => {
+                (self.spool(&sprite, &uid).await, u64::try_from(ran.as_millis()).ok())
+            }
+        };
+        let incomplete = captured.is_none() || guard == Guard::Started;
+        let finished = Finished { captured, incomplete, duration_ms: duration, ..self.over(outcome) };
+        Try::Over(Box::new(finished))
+    }
+
+    /// The name of the Sprite; nothing when the session is gone, and its Sprite with it.
+    async fn sprite(&self, name: &str, uid: &str) -> Result<Option<String>, &'static str> {
+        let api: Api<SandboxSession> =
+            Api::namespaced(self.context.client.clone(), &self.run.namespace().unwrap_or_default());
+        let session = api.get_opt(name).await.map_err(|_| "the API server gave no answer")?;
+        let Some(session) = session.filter(|s| s.uid().as_deref() == Some(uid)) else { return Ok(None) };
+        let sprite = session.status.and_then(|s| s.sprite).map(|s| s.name);
+        sprite.map(Some).ok_or("its session has no Sprite on record")
+    }
+
+    /// Stays with a command that goes on until it ended or was killed.
+    async fn attend(
+        &self,
+        sprite: &str,
+        uid: &str,
+        id: &str,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Result<Option<u8>, &'static str> {
+        if stop.borrow().is_some() || Instant::now() >= self.ends {
+            return self.kill(sprite, uid).await;
+        }
+        let Ok(mut exec) = self.context.sprites.attach(sprite, id).await else {
+            return Err("its exec session could not be attached to");
+        };
+        loop {
+            tokio::select! {
+                event = exec.next() => match event {
+                    // Output comes from the spool, not from the replay.
+                    ExecEvent::Session { .. } | ExecEvent::Stdout(_) | ExecEvent::Stderr(_) => {}
+                    ExecEvent::Exit(code) => return Ok(Some(code)),
+                    ExecEvent::Lost(_) => return Err("its connection was lost again"),
+                },
+                _ = exec::asked(stop) => return self.kill(sprite, uid).await,
+                () = tokio::time::sleep_until(self.ends) => return self.kill(sprite, uid).await,
+            }
+        }
+    }
+
+    async fn kill(&self, sprite: &str, uid: &str) -> Result<Option<u8>, &'static str> {
+        match kill::kill(self.context, sprite, uid).await {
+            // 137 is what the runner records when its script is killed.
+            Ok(true) => Ok(Some(137)),
+            Ok(false) => Err("a kill could not be confirmed"),
+            Err(_) => Err("a kill could not be sent"),
+        }
+    }
+
+    /// What the guest kept of the output, under the cap.
+    async fn spool(&self, sprite: &str, uid: &str) -> Option<Captured> {
+        let cap = self.limits.output;
+        let stdout = self.read(sprite, uid, "stdout", cap).await.ok()?;
+        let left = cap.saturating_sub(u64::try_from(stdout.len()).unwrap_or(u64::MAX));
+        let stderr = self.read(sprite, uid, "stderr", left).await.ok()?;
+        let len = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let truncated = len(&stdout) >= cap || (left > 0 && len(&stderr) >= left);
+        let (out, err) = (len(&stdout), len(&stderr));
+        Some(Captured {
+            stdout: encode_spool(stdout, out, truncated),
+            stderr: encode_spool(stderr, err, truncated),
+            truncated,
+        })
+    }
+
+    async fn read(&self, sprite: &str, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let path = format!("/home/sprite/.sprite-operator/{uid}/{stream}");
+        self.context.sprites.read_file(sprite, &path, max).await.map(|bytes| bytes.to_vec())
+    }
+}

@@ -1,0 +1,277 @@
+//! The task of one running command: open, feed, collect under the cap, stop, judge.
+//!
+//! Never starts twice: it opens the exec again only when the handshake was never sent, and the runner's guard stands
+//! behind that. Must not write to the API server.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use kube::ResourceExt;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use super::{super::context::Context, adopt, decide::Start, executions::Finished, kill};
+use crate::{
+    api::Run,
+    rules::{
+        outcome::{self, ExecSeen, Outcome, Stop, Verdict},
+        output::{Capture, Captured, Room, Source},
+        runner::{self, Launch},
+    },
+    sprites::{Exec, ExecError, ExecEvent, ExecRequest},
+};
+
+/// How old the read of the rules may be when the command is started.
+const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
+/// How long sending a handshake may take, from the license to do so.
+const TO_SEND: Duration = Duration::from_secs(15);
+/// Attempts to open a connection, and the pauses between.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
+/// How much longer than the timeout the guest waits before it ends a script by itself.
+const BACKSTOP: Duration = Duration::from_secs(5);
+/// How long a command lives on when our connection is lost, past its timeout.
+const SURVIVES: Duration = Duration::from_secs(60);
+/// How long the end of a killed command is waited for.
+const AFTER_KILL: Duration = Duration::from_secs(15);
+
+/// Executes, and says how it ended.
+pub async fn execute(
+    context: Arc<Context>,
+    run: Arc<Run>,
+    start: Start,
+    proved_at: Instant,
+    mut stop: watch::Receiver<Option<Stop>>,
+) -> Finished {
+    let uid = run.uid().unwrap_or_default();
+    let bash = run.spec.bash.clone().unwrap_or_default();
+    let launch = Launch {
+        uid: &uid,
+        nonce: &start.proof.nonce,
+        backstop: start.timeout + BACKSTOP,
+        spool: start.limits.output,
+        environment: &start.environment,
+        directory: &start.directory,
+        script: &bash.command,
+        stdin: bash.stdin.as_deref().unwrap_or_default().as_bytes(),
+        kill_leftovers: start.kill_leftovers,
+    };
+    let (argv, input) = match launch.encode() {
+        Ok(encoded) => encoded,
+        Err(error) => return never(&context, &error.to_string()),
+    };
+    let request = ExecRequest { argv, stdin: true, max_run_after_disconnect: start.timeout + SURVIVES, path: None };
+    let exec = match open(&context, &start.proof.name, &request, proved_at, &mut stop).await {
+        Opened::Exec(exec) => exec,
+        Opened::Never(why) => return never(&context, &why),
+        Opened::Stopped(stop) => {
+            let outcome = Outcome::stopped_before_start(stop);
+            return Finished { outcome, ..never(&context, "") };
+        }
+        Opened::Unknown => {
+            let limits = adopt::Limits { timeout: start.timeout, output: start.limits.output };
+            return adopt::adopt(context, run, limits, stop).await;
+        }
+    };
+    let began = Instant::now();
+    let capture = Capture::new(start.limits.output, runner::start_marker(&uid));
+    let deadline = began + start.timeout;
+    let watched = Watched { context: &context, sprite: &start.proof.name, uid: &uid, deadline };
+    let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
+    let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: Instant::now() >= deadline };
+    match outcome::after_exec(seen) {
+        Verdict::Final(mut outcome) => {
+            if let Some(why) = &start.data_lost {
+                outcome.message = format!("{}; before it, {why}", outcome.message);
+            }
+            Finished {
+                captured: end.started.then_some(end.captured),
+                incomplete: end.stdin_failed && end.exit.is_none(),
+                id: end.id,
+                finished_at: context.now(),
+                duration_ms: u64::try_from(began.elapsed().as_millis()).ok(),
+                outcome,
+            }
+        }
+        Verdict::Adopt => {
+            let limits = adopt::Limits { timeout: start.timeout, output: start.limits.output };
+            let mut finished = adopt::adopt(Arc::clone(&context), run, limits, stop).await;
+            if finished.captured.is_none() && end.started {
+                // The guest could not be read; what had come through is kept and marked.
+                finished.captured = Some(end.captured);
+                finished.incomplete = true;
+            }
+            finished
+        }
+    }
+}
+
+fn never(context: &Context, why: &str) -> Finished {
+    Finished {
+        outcome: Outcome::not_started(why),
+        captured: None,
+        incomplete: false,
+        id: None,
+        finished_at: context.now(),
+        duration_ms: None,
+    }
+}
+
+enum Opened {
+    Exec(Exec),
+    /// The handshake was never sent.
+    Never(String),
+    /// It was to stop before the handshake was sent.
+    Stopped(Stop),
+    /// It may have been.
+    Unknown,
+}
+
+/// Opens the exec. Only failures before the handshake was sent are tried again.
+async fn open(
+    context: &Context,
+    sprite: &str,
+    request: &ExecRequest,
+    proved_at: Instant,
+    stop: &mut watch::Receiver<Option<Stop>>,
+) -> Opened {
+    let mut pauses = PAUSES.iter();
+    loop {
+        if let Some(stop) = *stop.borrow() {
+            return Opened::Stopped(stop);
+        }
+        if proved_at.elapsed() > PROOF_GOOD_FOR {
+            return Opened::Never("the proof of lockdown had become too old".to_owned());
+        }
+        if context.lease.license().is_err() {
+            return Opened::Never("the operator is about to lose its Lease".to_owned());
+        }
+        let opened = timeout(TO_SEND, context.sprites.exec(sprite, request)).await;
+        let error = match opened {
+            Ok(Ok(exec)) => return Opened::Exec(exec),
+            Ok(Err(error)) => error,
+            Err(_) => return Opened::Unknown,
+        };
+        tracing::warn!(%error, "an exec could not be opened");
+        match error {
+            ExecError::NotStarted(error) => match pauses.next() {
+                Some(pause) => sleep(*pause).await,
+                None => return Opened::Never(format!("the platform could not be reached ({})", error.kind())),
+            },
+            // An answer by which nothing was started: the platform knows no such Sprite, or will not.
+            ExecError::Refused(error) if !error.may_have_happened() => {
+                return Opened::Never(format!("the platform refused the exec ({})", error.kind()));
+            }
+            // A gateway may answer for a command that already runs.
+            ExecError::Refused(_) | ExecError::Unknown(_) => return Opened::Unknown,
+        }
+    }
+}
+
+/// What came of an opened exec.
+struct End {
+    exit: Option<u8>,
+    started: bool,
+    stop: Option<Stop>,
+    captured: Captured,
+    id: Option<String>,
+    stdin_failed: bool,
+}
+
+struct Watched<'a> {
+    context: &'a Context,
+    sprite: &'a str,
+    uid: &'a str,
+    deadline: Instant,
+}
+
+impl Watched<'_> {
+    /// Feeds and reads until the end is known, or can no longer be known from this connection.
+    async fn run(
+        &self,
+        mut exec: Exec,
+        input: Bytes,
+        mut capture: Capture,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> End {
+        // Beside reading: a script that does not read its stdin must not keep us from reading its output.
+        let stdin = exec.stdin();
+        let mut feeding = std::pin::pin!(async move {
+            stdin.send(input).await?;
+            stdin.close().await
+        });
+        let mut fed = false;
+        let mut stdin_failed = false;
+        let mut stopped: Option<Stop> = None;
+        let mut give_up: Option<Instant> = None;
+        let mut killing = std::pin::pin!(futures::future::Either::Left(std::future::pending::<()>()));
+        let exit = loop {
+            let patience = give_up.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            let reason = tokio::select! {
+                event = exec.next() => match event {
+                    ExecEvent::Session { .. } => continue,
+                    ExecEvent::Stdout(chunk) => over(capture.push(Source::Stdout, &chunk)),
+                    ExecEvent::Stderr(chunk) => over(capture.push(Source::Stderr, &chunk)),
+                    ExecEvent::Exit(code) => break Some(code),
+                    ExecEvent::Lost(reason) => {
+                        tracing::warn!(?reason, run = self.uid, "the connection of a command was lost");
+                        break None;
+                    }
+                },
+                fed_now = &mut feeding, if !fed => {
+                    fed = true;
+                    stdin_failed = fed_now.is_err();
+                    continue;
+                }
+                reason = asked(stop), if stopped.is_none() => Some(reason),
+                () = sleep_until(self.deadline), if stopped.is_none() => Some(Stop::Timeout),
+                () = &mut killing, if stopped.is_some() && give_up.is_none() => {
+                    give_up = Some(Instant::now() + AFTER_KILL);
+                    continue;
+                }
+                () = sleep_until(patience), if give_up.is_some() => break None,
+            };
+            if let (Some(reason), None) = (reason, stopped) {
+                stopped = Some(reason);
+                killing.set(futures::future::Either::Right(self.kill()));
+            }
+        };
+        End {
+            exit,
+            started: capture.started(),
+            stop: stopped,
+            captured: capture.finish(),
+            id: exec.session_id().map(str::to_owned),
+            stdin_failed,
+        }
+    }
+
+    /// Kills until it is confirmed, or the time for it is over.
+    async fn kill(&self) {
+        for pause in [1, 2, 4, 8] {
+            match kill::kill(self.context, self.sprite, self.uid).await {
+                Ok(true) => return,
+                Ok(false) => tracing::warn!(run = self.uid, "a kill is not confirmed yet"),
+                Err(error) => tracing::warn!(run = self.uid, %error, "a kill could not be sent"),
+            }
+            sleep(Duration::from_secs(pause)).await;
+        }
+        tracing::error!(run = self.uid, "a kill could not be confirmed");
+    }
+}
+
+/// Waits until somebody asks for a stop; an error means that nobody can any more.
+pub async fn asked(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+    match stop.wait_for(Option::is_some).await.map(|reason| *reason) {
+        Ok(Some(reason)) => reason,
+        Ok(None) | Err(_) => std::future::pending().await,
+    }
+}
+
+fn over(room: Room) -> Option<Stop> {
+    match room {
+        Room::Left => None,
+        Room::Passed => Some(Stop::OutputLimit),
+    }
+}

@@ -1,0 +1,207 @@
+//! Commands that are running or being adopted: one task a Run UID, counted by session.
+//!
+//! Must not outlive the process: what it forgets is found again in status.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use k8s_openapi::jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::{
+    rules::{
+        outcome::{Outcome, Stop},
+        output::Captured,
+    },
+    serve::metrics::Metrics,
+};
+
+/// Most executions of one process.
+pub const MOST: usize = 1024;
+
+/// How an execution ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How.
+    pub outcome: Outcome,
+    /// What was written; nothing when the command never started.
+    pub captured: Option<Captured>,
+    /// Whether some output may be missing.
+    pub incomplete: bool,
+    /// The platform's exec session.
+    pub id: Option<String>,
+    /// When the end was known.
+    pub finished_at: Timestamp,
+    /// How long the command ran.
+    pub duration_ms: Option<u64>,
+}
+
+/// What an execution shows.
+#[derive(Debug, Clone)]
+pub enum View {
+    /// It goes on; perhaps it was told to stop.
+    Running(Option<Stop>),
+    /// It ended.
+    Done(Box<Finished>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    namespace: String,
+    run: String,
+    session: String,
+    stop: watch::Sender<Option<Stop>>,
+    done: Option<Box<Finished>>,
+}
+
+/// Who an execution is of.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// Namespace of the Run.
+    pub namespace: String,
+    /// Name of the Run.
+    pub run: String,
+    /// UID of the Run.
+    pub uid: String,
+    /// UID of the session.
+    pub session: String,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Executions {
+    entries: Mutex<HashMap<String, Entry>>,
+    metrics: Arc<Metrics>,
+}
+
+/// Why there is no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSlot {
+    /// This Run has one already.
+    Taken,
+    /// The session has as many Runs as its policy allows.
+    Session,
+    /// This process has as many as it can hold.
+    Process,
+}
+
+impl Executions {
+    /// None yet.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self { entries: Mutex::default(), metrics }
+    }
+
+    /// Takes a slot for a Run; the receiver says when to stop.
+    pub fn reserve(&self, owner: Owner, in_session: usize) -> Result<watch::Receiver<Option<Stop>>, NoSlot> {
+        let Owner { namespace, run, uid, session } = owner;
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.contains_key(&uid) {
+            return Err(NoSlot::Taken);
+        }
+        if entries.len() >= MOST {
+            return Err(NoSlot::Process);
+        }
+        if live(&entries, &session) >= in_session {
+            return Err(NoSlot::Session);
+        }
+        let (stop, receiver) = watch::channel(None);
+        entries.insert(uid, Entry { namespace, run, session, stop, done: None });
+        self.metrics.set_executions(entries.len());
+        Ok(receiver)
+    }
+
+    /// What the execution of a Run shows, if there is one.
+    pub fn view(&self, uid: &str) -> Option<View> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.get(uid).map(|entry| match &entry.done {
+            Some(done) => View::Done(done.clone()),
+            None => View::Running(*entry.stop.borrow()),
+        })
+    }
+
+    /// Tells an execution to stop; the first reason stays.
+    pub fn stop(&self, uid: &str, stop: Stop) {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(uid) {
+            send(entry, stop);
+        }
+    }
+
+    /// Tells all executions of a session to stop.
+    pub fn stop_session(&self, session: &str, stop: Stop) {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.values().filter(|e| e.session == session).for_each(|entry| send(entry, stop));
+    }
+
+    /// An execution ended: from now on it does not count in its session.
+    pub fn finish(&self, uid: &str, finished: Finished) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get_mut(uid) {
+            entry.done = Some(Box::new(finished));
+        }
+    }
+
+    /// The end is written: nothing remains to be known of it.
+    pub fn forget(&self, uid: &str) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.remove(uid);
+        self.metrics.set_executions(entries.len());
+    }
+
+    /// How many go on in a session.
+    pub fn in_session(&self, session: &str) -> usize {
+        live(&self.entries.lock().unwrap_or_else(PoisonError::into_inner), session)
+    }
+
+    /// Namespace and Run of every one.
+    pub fn all(&self) -> Vec<(String, String)> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.values().map(|e| (e.namespace.clone(), e.run.clone())).collect()
+    }
+}
+
+fn live(entries: &HashMap<String, Entry>, session: &str) -> usize {
+    entries.values().filter(|e| e.session == session && e.done.is_none()).count()
+}
+
+fn send(entry: &Entry, stop: Stop) {
+    entry.stop.send_if_modified(|old| {
+        let first = old.is_none();
+        if first {
+            *old = Some(stop);
+        }
+        first
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(uid: &str, session: &str) -> Owner {
+        Owner { namespace: "n".into(), run: uid.into(), uid: uid.into(), session: session.into() }
+    }
+
+    #[test]
+    fn a_run_has_one_slot_and_a_session_as_many_as_its_policy_says() {
+        let executions = Executions::new(Arc::new(Metrics::new().unwrap()));
+        let _a = executions.reserve(owner("a", "s"), 2).unwrap();
+        assert_eq!(executions.reserve(owner("a", "s"), 2).unwrap_err(), NoSlot::Taken);
+        let _b = executions.reserve(owner("b", "s"), 2).unwrap();
+        assert_eq!(executions.reserve(owner("c", "s"), 2).unwrap_err(), NoSlot::Session);
+        executions.forget("a");
+        assert!(executions.reserve(owner("c", "s"), 2).is_ok());
+        assert_eq!(executions.in_session("s"), 2);
+    }
+
+    #[test]
+    fn the_first_reason_to_stop_stays() {
+        let executions = Executions::new(Arc::new(Metrics::new().unwrap()));
+        let stop = executions.reserve(owner("a", "s"), 1).unwrap();
+        executions.stop("a", Stop::Cancel);
+        executions.stop_session("s", Stop::SessionDeleted);
+        assert_eq!(*stop.borrow(), Some(Stop::Cancel));
+    }
+}

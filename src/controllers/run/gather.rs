@@ -1,0 +1,198 @@
+//! Gathers what a Run's decision needs: from caches first, from the servers before anything that cannot be taken back.
+//!
+//! Must not decide, and changes nothing.
+
+use std::sync::Arc;
+
+use k8s_openapi::{api::core::v1::Namespace, jiff::Timestamp};
+use kube::{Api, ResourceExt, api::ListParams};
+
+use super::{
+    super::{
+        context::{Context, PolicyView, Tenant},
+        error::Error,
+        session_view::{self, SessionView},
+    },
+    executions::View,
+    reads::Read,
+};
+use crate::{
+    access::switch::{self, Switch},
+    api::{ExecutionPolicy, Run, SandboxSession},
+    rules::session_name,
+};
+
+/// Everything that a decision rests on.
+#[derive(Debug)]
+pub struct Observed {
+    /// The Run, from the cache; every write compares its version.
+    pub run: Arc<Run>,
+    /// Its UID.
+    pub uid: String,
+    /// Name of the session that it wants.
+    pub session_name: String,
+    /// That session.
+    pub session: SessionView,
+    /// The policy of the session, or the one that it would get.
+    pub session_policy: PolicyView,
+    /// The policy that the Run names itself.
+    pub run_policy: Option<PolicyView>,
+    /// Its tenant.
+    pub tenant: Tenant,
+    /// The switch.
+    pub switch: Switch,
+    /// Its execution, if this process has one.
+    pub execution: Option<View>,
+    /// How many commands run in the session.
+    pub in_session: usize,
+    /// Whether all of it was read from the servers just now.
+    pub fresh: bool,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The session that a Run wants.
+pub fn session_name(run: &Run) -> String {
+    let selector = &run.spec.session;
+    match (&selector.name, &selector.drive, &selector.conversation) {
+        (Some(name), _, _) => name.clone(),
+        (None, Some(drive), Some(conversation)) => session_name::conversation_session(drive, conversation),
+        (None, _, _) => session_name::run_session(&run.uid().unwrap_or_default()),
+    }
+}
+
+/// Gathers from caches.
+pub fn cached(context: &Context, run: Arc<Run>) -> Observed {
+    let uid = run.uid().unwrap_or_default();
+    let namespace = run.namespace().unwrap_or_default();
+    let session_name = session_name(&run);
+    let session = session_view::of(context.sessions.get(Some(&namespace), &session_name).as_deref());
+    let names = policy_names(context, &run, &session);
+    let session_uid = session.uid();
+    Observed {
+        session_policy: context.policy(&names.session),
+        run_policy: names.run.as_deref().map(|name| context.policy(name)),
+        tenant: context.tenant(&namespace),
+        switch: *context.switch.borrow(),
+        execution: context.executions.view(&uid),
+        in_session: session_uid.map_or(0, |uid| context.executions.in_session(&uid)),
+        fresh: false,
+        now: context.now(),
+        run,
+        uid,
+        session_name,
+        session,
+    }
+}
+
+struct PolicyNames {
+    session: String,
+    run: Option<String>,
+}
+
+/// A session that is not there yet would take the Run's policy.
+fn policy_names(context: &Context, run: &Run, session: &SessionView) -> PolicyNames {
+    let own = run.spec.policy_ref.as_ref().map(|r| r.name.clone());
+    match session {
+        SessionView::Present(session) => {
+            let of_session = context.policy_name(&session.spec).to_owned();
+            let run = own.filter(|own| *own != of_session);
+            PolicyNames { session: of_session, run }
+        }
+        SessionView::Absent | SessionView::Unreadable(_) => {
+            PolicyNames { session: own.unwrap_or_else(|| context.settings.default_policy.clone()), run: None }
+        }
+    }
+}
+
+/// Gathers from the servers; each read is shared for at most a second.
+pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Error> {
+    let namespace = cached.run.namespace().unwrap_or_default();
+    let cached_names = policy_names(context, &cached.run, &cached.session);
+    let (session, policy, own, tenant, switch) = tokio::join!(
+        session(context, &namespace, &cached.session_name),
+        policy(context, &cached_names.session),
+        async {
+            match &cached_names.run {
+                Some(name) => policy(context, name).await.map(Some),
+                None => Ok(None),
+            }
+        },
+        tenant(context, &namespace),
+        read_switch(context),
+    );
+    let session = session?;
+    let names = policy_names(context, &cached.run, &session);
+    // The session may name another policy than the cache said; then the reads were of the wrong ones.
+    let again = names.session != cached_names.session || names.run != cached_names.run;
+    let (session_policy, run_policy) = if again {
+        let own = match &names.run {
+            Some(name) => Some(self::policy(context, name).await?),
+            None => None,
+        };
+        (self::policy(context, &names.session).await?, own)
+    } else {
+        (policy?, own?)
+    };
+    let in_session = session.uid().map_or(0, |uid| context.executions.in_session(&uid));
+    Ok(Observed {
+        session,
+        session_policy,
+        run_policy,
+        tenant: tenant?,
+        switch: switch?,
+        in_session,
+        fresh: true,
+        now: context.now(),
+        ..cached
+    })
+}
+
+/// A shared error, as one of ours: its text goes to the log only.
+fn shared<T>(read: Read<T, kube::Error>) -> Result<T, Error> {
+    read.map_err(|error| {
+        let text = error.to_string();
+        Error::Kubernetes(kube::Error::Service(text.into()))
+    })
+}
+
+async fn session(context: &Context, namespace: &str, name: &str) -> Result<SessionView, Error> {
+    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), namespace);
+    let key = (namespace.to_owned(), name.to_owned());
+    let name = name.to_owned();
+    let read = context.reads.sessions.get(key, move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
+    Ok(match shared(read.await)? {
+        Some(session) => SessionView::Present(session),
+        None => SessionView::Absent,
+    })
+}
+
+/// Through a list, so that the server applies our selector: what is outside of it does not exist for us.
+async fn policy(context: &Context, name: &str) -> Result<PolicyView, Error> {
+    let api: Api<ExecutionPolicy> = Api::all(context.client.clone());
+    let selector = context.settings.policy_selector.clone();
+    let wanted = name.to_owned();
+    let read = context.reads.policies.get(name.to_owned(), move || async move {
+        let mut params = ListParams::default().fields(&format!("metadata.name={wanted}"));
+        params.label_selector = selector;
+        Ok(api.list(&params).await?.items.into_iter().next().map(Arc::new))
+    });
+    Ok(match shared(read.await)? {
+        Some(policy) => context.policy_view(&policy),
+        None => PolicyView::NotFound(name.to_owned()),
+    })
+}
+
+async fn tenant(context: &Context, namespace: &str) -> Result<Tenant, Error> {
+    let api: Api<Namespace> = Api::all(context.client.clone());
+    let name = namespace.to_owned();
+    let read = context.reads.namespaces.get(name.clone(), move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
+    Ok(Tenant::of(shared(read.await)?.as_deref()))
+}
+
+/// A switch that cannot be read now is Frozen: nothing starts.
+async fn read_switch(context: &Context) -> Result<Switch, Error> {
+    let api = context.config_maps();
+    let read = context.reads.switch.get((), move || async move { switch::read(&api).await });
+    Ok(read.await.unwrap_or(Switch::Frozen))
+}

@@ -1,0 +1,131 @@
+//! The status of a `Run`. Pure.
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::ResourceExt;
+
+use super::{
+    decide::{Start, Wait},
+    executions::Finished,
+};
+use crate::{
+    api::{
+        Run, RunStatus,
+        conditions::{Conditions, MESSAGE_MAX, Signal, Truth, cut},
+        reasons::{RunPhase, RunReason},
+        run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
+    },
+    rules::{
+        outcome::Outcome,
+        output::{Captured, Encoded},
+    },
+};
+
+/// All conditions of a Run; they tell one story.
+fn conditions(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Timestamp) -> Conditions {
+    let old = run.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
+    let word = reason.as_str();
+    let admitted = match phase {
+        RunPhase::Pending => Truth::Unknown,
+        RunPhase::Running => Truth::True,
+        RunPhase::Denied => Truth::False,
+        RunPhase::Succeeded | RunPhase::Failed | RunPhase::Unknown | RunPhase::Cancelled => {
+            Truth::from(old.is_true("Admitted"))
+        }
+    };
+    let succeeded = match phase {
+        RunPhase::Pending | RunPhase::Running | RunPhase::Unknown => Truth::Unknown,
+        RunPhase::Succeeded => Truth::True,
+        RunPhase::Failed | RunPhase::Cancelled | RunPhase::Denied => Truth::False,
+    };
+    let over = phase.is_terminal();
+    let signals = vec![
+        Signal::new("Admitted", admitted, word),
+        Signal::new("Succeeded", succeeded, word).because(message),
+        Signal::new("Finished", over, word),
+        Signal::new("Reconciling", !over, word),
+        Signal::new("Stalled", false, word),
+    ];
+    old.merged(signals, run.metadata.generation, now)
+}
+
+fn base(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Timestamp) -> RunStatus {
+    let message = cut(message, MESSAGE_MAX);
+    RunStatus {
+        observed_generation: run.metadata.generation,
+        phase: Some(phase),
+        reason: Some(reason),
+        message: Some(message.to_owned()),
+        conditions: conditions(run, phase, reason, message, now),
+        ..RunStatus::default()
+    }
+}
+
+/// Waiting; the same as long as the cause is the same.
+pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
+    let message = format!("{}; until {:.0}", wait.cause, wait.until);
+    base(run, RunPhase::Pending, RunReason::Waiting, &message, now)
+}
+
+/// Running: the charge and the proof, written before the command is started.
+pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
+    let (name, generation) = start.policy.clone();
+    RunStatus {
+        session: Some(SessionIdentity {
+            name: start.session.name_any(),
+            uid: start.session.uid().unwrap_or_default(),
+        }),
+        sprite: Some(SpriteIdentity { id: start.proof.instance.clone() }),
+        lockdown_token: Some(start.proof.token.clone()),
+        policy: Some(PolicyIdentity { name, generation }),
+        admission: Some(Admission { at: Time(now), tier: None, scopes: Vec::new() }),
+        execution: Some(Execution { started_at: Some(Time(now)), ..Execution::default() }),
+        ..base(run, RunPhase::Running, RunReason::Started, "the command was started, or may have been", now)
+    }
+}
+
+/// Over without a command.
+pub fn finished_early(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus {
+    base(run, outcome.phase, outcome.reason, &outcome.message, now)
+}
+
+/// Over; whether the output is stored is the caller's to say.
+pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> RunStatus {
+    let Finished { outcome, captured, incomplete, id, finished_at, duration_ms } = finished;
+    let old = run.status.clone().unwrap_or_default();
+    let never = outcome.reason == RunReason::NotStarted;
+    let execution = Execution {
+        id: id.clone(),
+        started_at: old.execution.as_ref().and_then(|e| e.started_at.clone()),
+        finished_at: Some(Time(*finished_at)),
+        duration_ms: *duration_ms,
+        evidence: Some(outcome.evidence),
+    };
+    RunStatus {
+        session: old.session,
+        sprite: old.sprite,
+        lockdown_token: old.lockdown_token,
+        policy: old.policy,
+        // What never started is not charged.
+        admission: old.admission.filter(|_| !never),
+        execution: Some(execution),
+        exit_code: outcome.exit_code.map(i32::from),
+        output: captured.as_ref().map(|captured| output(captured, *incomplete, store)),
+        ..base(run, outcome.phase, outcome.reason, &outcome.message, now)
+    }
+}
+
+fn output(captured: &Captured, incomplete: bool, store: bool) -> Output {
+    let stream = |encoded: &Encoded| Stream {
+        text: encoded.text.clone().filter(|text| store && !text.is_empty()),
+        base64: encoded.base64.clone().filter(|_| store),
+        bytes: encoded.bytes,
+    };
+    Output {
+        stdout: stream(&captured.stdout),
+        stderr: stream(&captured.stderr),
+        truncated: captured.truncated,
+        redacted: false,
+        incomplete,
+        stored: store,
+    }
+}

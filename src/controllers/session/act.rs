@@ -1,0 +1,241 @@
+//! Does what was decided for a session, and reports. Must not decide: what follows from an effect is asked of `decide`.
+
+use std::sync::Arc;
+
+use kube::{Api, Resource, ResourceExt};
+
+use super::{
+    super::{
+        context::{Context, PolicyView},
+        driver::Next,
+        error::Error,
+        events::{self, Notice},
+    },
+    decide::{self, Effect, Plan, Remember, View},
+    gather::{LiveSprite, Observed},
+    lock, status,
+};
+use crate::{
+    api::{
+        SandboxSession, SandboxSessionStatus,
+        names::SESSION_FINALIZER,
+        reasons::{SessionPhase, SessionReason},
+    },
+    kubernetes::{
+        apply::{self, Target},
+        finalizer,
+    },
+    rules::outcome::Stop,
+    sprites::{self, CreateSprite, UrlSettings},
+};
+
+/// Does it.
+pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
+    let Plan { effect, view, remember, next } = plan;
+    let uid = o.session.uid().unwrap_or_default();
+    if let Some(remember) = remember {
+        context.memories.update(&uid, |memory| match remember {
+            Remember::AbsentSince(then) => memory.absent_since = Some(then),
+            Remember::Present => memory.absent_since = None,
+            Remember::Proved => {
+                memory.absent_since = None;
+                memory.doubted = false;
+            }
+            Remember::StoppingSince(then) => memory.stopping_since = Some(then),
+        });
+    }
+    let api: Api<SandboxSession> =
+        Api::namespaced(context.client.clone(), &o.session.namespace().unwrap_or_default());
+    match (effect, view) {
+        (Effect::Nothing, None) => Ok(next),
+        (Effect::Nothing, Some(view)) => report(context, o, &o.session, view).await.map(|()| activity_next(o, next)),
+        (Effect::AddFinalizer, _) => {
+            outdated_is_fine(finalizer::add(&api, o.session.as_ref(), SESSION_FINALIZER).await.map(drop))?;
+            Ok(next)
+        }
+        (Effect::RemoveFinalizer, _) => {
+            outdated_is_fine(finalizer::remove(&api, o.session.as_ref(), SESSION_FINALIZER).await)?;
+            context.memories.forget(&uid);
+            Ok(next)
+        }
+        (Effect::StopRuns, view) => {
+            context.executions.stop_session(&uid, Stop::SessionDeleted);
+            if let Some(view) = view {
+                report(context, o, &o.session, view).await?;
+            }
+            Ok(next)
+        }
+        (Effect::Create { name }, Some(view)) => create(context, o, &api, name, view).await,
+        (Effect::Lock { name, id, nonce, fresh: _, asleep }, Some(view)) => {
+            let PolicyView::Ready(policy) = &o.policy else { return Ok(next) };
+            let instance = lock::Instance { name: &name, id: &id, nonce: &nonce, asleep };
+            let result = lock::lock(context, instance, &policy.egress).await;
+            context.metrics.lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |()| "LockedDown"));
+            if let Err(failure) = &result {
+                tracing::warn!(session = o.session.name_any(), %failure, "a lockdown failed");
+            }
+            follow(context, o, decide::after_lock(o, view, result.as_ref().copied())).await
+        }
+        (Effect::Destroy { name, id }, Some(view)) => {
+            destroy(context, o, &name, &id).await?;
+            if o.session.metadata.deletion_timestamp.is_some() {
+                context.memories.update(&uid, |memory| memory.delete_answered = true);
+                report(context, o, &o.session, view).await?;
+                return Ok(next);
+            }
+            follow(context, o, decide::after_destroy(o, &view)).await
+        }
+        // An effect that needs a view always comes with one.
+        (Effect::Create { .. } | Effect::Lock { .. } | Effect::Destroy { .. }, None) => Ok(next),
+    }
+}
+
+/// Reports what follows from an effect.
+async fn follow(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
+    let Plan { effect: _, view, remember, next } = plan;
+    if remember == Some(Remember::Proved) {
+        context.memories.update(&o.session.uid().unwrap_or_default(), |memory| memory.doubted = false);
+    }
+    if let Some(view) = view {
+        report(context, o, &o.session, view).await?;
+    }
+    Ok(next)
+}
+
+/// Asks for a Sprite: only on the newest version of the session, and only while it still says so.
+async fn create(
+    context: &Context,
+    o: &Observed,
+    api: &Api<SandboxSession>,
+    name: String,
+    view: View,
+) -> Result<Next, Error> {
+    let session = Arc::new(api.get(&o.session.name_any()).await?);
+    let recorded = session.status.as_ref().and_then(|s| s.sprite.as_ref());
+    let licensed = session.uid() == o.session.uid()
+        && session.metadata.deletion_timestamp.is_none()
+        && recorded.is_some_and(|sprite| sprite.name == name && sprite.id.is_none());
+    if !licensed {
+        return Ok(Next::Change);
+    }
+    let intended = recorded.cloned();
+    context.lease.license()?;
+    let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
+    let request =
+        CreateSprite { name, labels: o.labels.to_vec(), url_settings: private, config: None };
+    match context.sprites.create(&request).await {
+        Ok(sprite) => {
+            let live = LiveSprite::of(sprite, &o.labels);
+            if !live.ours {
+                // Created under our name, yet without our labels: look again, the name may be somebody else's.
+                return Ok(Next::After(std::time::Duration::from_secs(2)));
+            }
+            let sprite = intended.map(|intended| crate::api::sandbox_session::SpriteStatus {
+                id: Some(live.id),
+                url: live.url,
+                region: live.region,
+                state: live.state,
+                ..intended
+            });
+            let view = View {
+                phase: SessionPhase::LockingDown,
+                reason: SessionReason::Provisioned,
+                message: "the Sprite exists; it is not locked down yet".to_owned(),
+                sprite,
+                ..view
+            };
+            report(context, o, &session, view).await?;
+            Ok(Next::Change)
+        }
+        // Somebody was first, perhaps ourselves with a lost reply: the next look tells.
+        Err(sprites::Error::Busy { .. }) => Ok(Next::After(std::time::Duration::from_millis(200))),
+        Err(error) if error.is_capacity() => {
+            let wait = error.retry_after().unwrap_or(std::time::Duration::from_secs(10));
+            report(context, o, &session, decide::at_capacity(&view)).await?;
+            Ok(Next::After(wait))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Destroys this instance: its id and our labels are read immediately before, since the wire has no precondition.
+async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Result<(), Error> {
+    context.lease.license()?;
+    let live = match context.sprites.get(name).await {
+        Ok(sprite) => LiveSprite::of(sprite, &o.labels),
+        Err(error) if error.is_absent() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    if live.id != id || !live.ours {
+        return Ok(());
+    }
+    match context.sprites.delete(name).await {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_absent() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A finalizer patch that met another version, or nothing: the next look tells.
+fn outdated_is_fine(result: Result<(), kube::Error>) -> Result<(), Error> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(error) if finalizer::is_outdated(&error) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Activity that waits for its turn brings us back when it comes.
+fn activity_next(o: &Observed, next: Next) -> Next {
+    let Some(written) = o.memory.activity_written.filter(|_| o.memory.last_active.is_some()) else { return next };
+    let left = status::ACTIVITY_INTERVAL - o.now.as_second().saturating_sub(written.as_second());
+    let wait = std::time::Duration::from_secs(left.max(1).unsigned_abs());
+    match next {
+        Next::After(delay) => Next::After(delay.min(wait)),
+        Next::Change => Next::After(wait),
+    }
+}
+
+/// Writes the status when it says something new.
+async fn report(context: &Context, o: &Observed, session: &SandboxSession, view: View) -> Result<(), Error> {
+    let old = session.status.clone().unwrap_or_default();
+    let new = status::report(o, view, o.now);
+    if old == new {
+        return Ok(());
+    }
+    let target = Target::of(session)?;
+    let _: SandboxSession = apply::status(&context.client, &target, &new).await?;
+    if status::activity_due(o) {
+        let (runs, active) = (o.memory.runs, o.memory.last_active);
+        context.memories.update(&o.session.uid().unwrap_or_default(), |memory| {
+            memory.runs = memory.runs.saturating_sub(runs);
+            if memory.last_active == active {
+                memory.last_active = None;
+            }
+            memory.activity_written = Some(o.now);
+        });
+    }
+    announce(context, session, &old, &new).await;
+    Ok(())
+}
+
+/// One Event a transition that people wait for or must know of.
+async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSessionStatus, new: &SandboxSessionStatus) {
+    let reason = |status: &SandboxSessionStatus| status.conditions.get("Ready").map(|c| c.reason.clone());
+    let ready = new.conditions.get("Ready");
+    let (Some(condition), true) = (ready, reason(old) != reason(new)) else { return };
+    let told = [
+        (SessionReason::LockedDown, false),
+        (SessionReason::RulesDiffer, true),
+        (SessionReason::UrlPublic, true),
+        (SessionReason::LockdownLost, true),
+        (SessionReason::NotOurs, true),
+        (SessionReason::PlatformCapacity, true),
+        (SessionReason::SecretMissing, true),
+    ];
+    if let Some((word, warning)) = told.iter().find(|(word, _)| word.as_str() == condition.reason) {
+        let notice =
+            Notice { warning: *warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
+        events::publish(&context.client, &context.metrics, session.object_ref(&()), notice).await;
+    }
+}

@@ -1,0 +1,593 @@
+//! What a session needs next. Pure: no client, no clock, no log.
+//!
+//! Decides from the beginning each time. Unknown is not absent; a Sprite that is not ours is never touched; authorization
+//! and quota never gate release.
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::ResourceExt;
+
+use super::{
+    super::{
+        context::PolicyView,
+        driver::Next,
+        policy::compile::Compiled,
+    },
+    gather::{Live, LiveSprite, Observed},
+    lock::LockFailure,
+};
+use crate::{
+    access::switch::Switch,
+    api::{
+        SandboxSessionStatus,
+        names::{HOLD_ANNOTATION, SESSION_FINALIZER},
+        reasons::{SessionPhase, SessionReason, SpritePhase},
+        sandbox_session::{LockdownStatus, SpriteStatus},
+    },
+    rules::{
+        egress::differences,
+        lockdown::{self, ApplyReason, Decision, Token},
+    },
+};
+
+use std::time::Duration;
+
+/// Attempts to lock down a fresh instance before it is destroyed.
+pub const FRESH_ATTEMPTS: u32 = 3;
+/// How long Runs have to end before their Sprite is destroyed with them.
+const STOPPING: i64 = 15;
+
+/// The one thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Only report.
+    Nothing,
+    /// Take responsibility, before anything external exists.
+    AddFinalizer,
+    /// Let go: nothing external exists any more.
+    RemoveFinalizer,
+    /// Have the Runs in it stop.
+    StopRuns,
+    /// Ask the platform for a Sprite of this name.
+    Create {
+        /// The recorded name.
+        name: String,
+    },
+    /// Apply and prove the rules on this instance.
+    Lock {
+        /// The recorded name.
+        name: String,
+        /// The recorded instance.
+        id: String,
+        /// The persisted nonce.
+        nonce: String,
+        /// Whether no token was ever confirmed for it.
+        fresh: bool,
+        /// Whether it must be woken first.
+        asleep: bool,
+    },
+    /// Destroy this instance.
+    Destroy {
+        /// The recorded name.
+        name: String,
+        /// The instance that was seen.
+        id: String,
+    },
+}
+
+/// What to remember.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remember {
+    /// The recorded Sprite was not found.
+    AbsentSince(Timestamp),
+    /// It was found, and proved where it was doubted.
+    Proved,
+    /// It was found.
+    Present,
+    /// Runs were told to stop.
+    StoppingSince(Timestamp),
+}
+
+/// What is so, for status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// Where the session stands.
+    pub phase: SessionPhase,
+    /// Why it is ready or not.
+    pub reason: SessionReason,
+    /// For people.
+    pub message: String,
+    /// The Sprite.
+    pub sprite: Option<SpriteStatus>,
+    /// The proof.
+    pub lockdown: Option<LockdownStatus>,
+    /// Files were lost: why.
+    pub data_lost: Option<String>,
+    /// Only a person can help.
+    pub stalled: bool,
+}
+
+/// The decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The one thing to do.
+    pub effect: Effect,
+    /// What is so before it; nothing: no report.
+    pub view: Option<View>,
+    /// What to remember.
+    pub remember: Option<Remember>,
+    /// When to come back.
+    pub next: Next,
+}
+
+impl Plan {
+    fn report(view: View, next: Next) -> Self {
+        Self { effect: Effect::Nothing, view: Some(view), remember: None, next }
+    }
+
+    fn act(effect: Effect, view: View) -> Self {
+        Self { effect, view: Some(view), remember: None, next: Next::Change }
+    }
+
+    fn quiet(effect: Effect, next: Next) -> Self {
+        Self { effect, view: None, remember: None, next }
+    }
+
+    fn remembering(self, remember: Remember) -> Self {
+        Self { remember: Some(remember), ..self }
+    }
+}
+
+fn after(seconds: i64) -> Next {
+    Next::After(Duration::from_secs(seconds.max(1).unsigned_abs()))
+}
+
+fn since(then: Timestamp, now: Timestamp) -> i64 {
+    now.as_second().saturating_sub(then.as_second())
+}
+
+fn status(o: &Observed) -> SandboxSessionStatus {
+    o.session.status.clone().unwrap_or_default()
+}
+
+/// Why no Sprite may be made or used now.
+fn obstacle(o: &Observed) -> Option<(SessionReason, String)> {
+    let spec = &o.session.spec;
+    if o.session.annotations().contains_key(HOLD_ANNOTATION) {
+        return Some((SessionReason::Held, "an administrator holds the session".to_owned()));
+    }
+    if spec.suspend {
+        return Some((SessionReason::Suspended, "spec.suspend is set".to_owned()));
+    }
+    if !o.tenant.enabled {
+        let message = "the namespace is not opted in: label it sprite-operator.io/code-execution=enabled";
+        return Some((SessionReason::TenantNotEnabled, message.to_owned()));
+    }
+    match o.switch {
+        Switch::On => {}
+        Switch::Off => return Some((SessionReason::SwitchOff, "the cluster-wide switch is off".to_owned())),
+        Switch::Frozen => {
+            return Some((SessionReason::SwitchOff, "the cluster-wide switch cannot be read".to_owned()));
+        }
+    }
+    match &o.policy {
+        PolicyView::Ready(_) => {}
+        PolicyView::NotFound(name) => {
+            return Some((SessionReason::PolicyNotReady, format!("there is no ExecutionPolicy {name}")));
+        }
+        PolicyView::NotReady(name, errors) => {
+            return Some((SessionReason::PolicyNotReady, format!("ExecutionPolicy {name} is not ready: {errors}")));
+        }
+    }
+    let recorded = o.session.status.as_ref().is_some_and(|s| s.sprite.is_some());
+    match &o.name {
+        Err(problem) if !recorded => Some((SessionReason::SecretMissing, problem.clone())),
+        Err(_) | Ok(_) => None,
+    }
+}
+
+fn compiled(o: &Observed) -> Option<&Compiled> {
+    match &o.policy {
+        PolicyView::Ready(compiled) => Some(compiled),
+        PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
+    }
+}
+
+/// Under which name the platform must be asked, if anything depends on it now.
+pub fn look_at(o: &Observed) -> Option<String> {
+    let status = status(o);
+    let sprite = status.sprite?;
+    let lockdown = status.lockdown.unwrap_or_default();
+    let deleting = o.session.metadata.deletion_timestamp.is_some();
+    let token = lockdown.token.as_deref().and_then(Token::parse);
+    let unproved = token.as_ref().is_none_or(|t| compiled(o).is_some_and(|c| c.egress.hash() != t.egress));
+    let due = lockdown.verified_at.as_ref().is_none_or(|at| since(at.0, o.now) >= o.timing.verify_interval);
+    let look = deleting || sprite.id.is_none() || unproved || due || o.memory.doubted;
+    look.then_some(sprite.name)
+}
+
+/// Whether the rules of a running Sprite must be read, too.
+pub fn reads_rules(o: &Observed) -> bool {
+    o.session.metadata.deletion_timestamp.is_none() && status(o).lockdown.is_some_and(|l| l.token.is_some())
+}
+
+/// Decides.
+pub fn decide(o: &Observed) -> Plan {
+    let has_finalizer = o.session.finalizers().iter().any(|f| f == SESSION_FINALIZER);
+    if o.session.metadata.deletion_timestamp.is_some() {
+        return if has_finalizer { release(o) } else { Plan::quiet(Effect::Nothing, Next::Change) };
+    }
+    if !has_finalizer {
+        return Plan::quiet(Effect::AddFinalizer, Next::Change);
+    }
+    let status = status(o);
+    let obstacle = obstacle(o);
+    let Some(sprite) = status.sprite.clone() else {
+        return match (obstacle, &o.name) {
+            (Some((reason, message)), _) => Plan::report(pending(&status, reason, message), Next::Change),
+            (None, Ok(name)) => intend(o, name.clone(), 0, None),
+            (None, Err(problem)) => {
+                Plan::report(pending(&status, SessionReason::SecretMissing, problem.clone()), after(5))
+            }
+        };
+    };
+    match (&sprite.id, &o.live) {
+        (_, Live::Unknown(kind)) => {
+            let message = format!("the platform gave no answer about the Sprite ({kind})");
+            let next = if obstacle.is_some() { after(60) } else { after(3) };
+            Plan::report(degraded(&status, SessionReason::PlatformUnavailable, message), next)
+        }
+        (_, Live::Present(live)) if !live.ours => {
+            let message = "a Sprite of our name does not carry our labels; it is left alone".to_owned();
+            let view = View { stalled: true, ..degraded(&status, SessionReason::NotOurs, message) };
+            Plan::report(view, after(60))
+        }
+        (None, Live::Present(live)) => adopt(&status, sprite, live, None),
+        (None, Live::Absent | Live::NotAsked) => match obstacle {
+            Some((reason, message)) => Plan::report(pending(&status, reason, message), Next::Change),
+            None => {
+                let name = sprite.name.clone();
+                Plan::act(Effect::Create { name }, provisioning(&status, "the platform is asked for a Sprite"))
+            }
+        },
+        (Some(_), Live::Absent) => lost(o, &status, sprite),
+        (Some(id), Live::Present(live)) if *id != live.id => {
+            adopt(&status, sprite, live, Some("the platform replaced the Sprite"))
+        }
+        (Some(id), Live::NotAsked) => settled(o, &status, id, None, obstacle),
+        (Some(id), Live::Present(live)) => settled(o, &status, id, Some(live), obstacle),
+    }
+}
+
+/// Records that a Sprite of this name will be asked for.
+fn intend(o: &Observed, name: String, incarnation: u32, data_lost: Option<String>) -> Plan {
+    let sprite = SpriteStatus {
+        name,
+        incarnation,
+        create_requested_at: Some(Time(o.now)),
+        ..SpriteStatus::default()
+    };
+    let view = View {
+        phase: SessionPhase::Provisioning,
+        reason: SessionReason::Provisioning,
+        message: "a Sprite will be asked for".to_owned(),
+        sprite: Some(sprite),
+        lockdown: None,
+        data_lost,
+        stalled: false,
+    };
+    Plan::report(view, Next::Change)
+}
+
+/// Records the instance that carries our name and our labels.
+fn adopt(status: &SandboxSessionStatus, sprite: SpriteStatus, live: &LiveSprite, replaced: Option<&str>) -> Plan {
+    let sprite = SpriteStatus {
+        id: Some(live.id.clone()),
+        url: live.url.clone(),
+        region: live.region.clone(),
+        state: live.state,
+        incarnation: sprite.incarnation + u32::from(replaced.is_some()),
+        ..sprite
+    };
+    let view = View {
+        phase: SessionPhase::LockingDown,
+        reason: SessionReason::Provisioned,
+        message: "the Sprite exists; it is not locked down yet".to_owned(),
+        sprite: Some(sprite),
+        lockdown: None,
+        data_lost: replaced.map(str::to_owned).or_else(|| data_lost(status)),
+        stalled: false,
+    };
+    Plan::report(view, Next::Change).remembering(Remember::Present)
+}
+
+/// A recorded Sprite that was not found: believed on the second look.
+fn lost(o: &Observed, status: &SandboxSessionStatus, sprite: SpriteStatus) -> Plan {
+    match o.memory.absent_since {
+        Some(then) if since(then, o.now) >= o.timing.absent_after => {
+            let why = "the Sprite is gone from the platform, with its files";
+            intend(o, sprite.name, sprite.incarnation + 1, Some(why.to_owned())).remembering(Remember::Present)
+        }
+        seen => {
+            let then = seen.unwrap_or(o.now);
+            let message = "the Sprite was not found; that is looked at once more before it is believed".to_owned();
+            let wait = o.timing.absent_after - since(then, o.now);
+            Plan::report(degraded(status, SessionReason::PlatformUnavailable, message), after(wait))
+                .remembering(Remember::AbsentSince(then))
+        }
+    }
+}
+
+/// The recorded instance is there, or nothing speaks against it.
+fn settled(
+    o: &Observed,
+    status: &SandboxSessionStatus,
+    id: &str,
+    live: Option<&LiveSprite>,
+    obstacle: Option<(SessionReason, String)>,
+) -> Plan {
+    let lockdown = status.lockdown.clone().unwrap_or_default();
+    let mut sprite = status.sprite.clone().unwrap_or_default();
+    if let Some(live) = live {
+        sprite.state = live.state;
+        sprite.url.clone_from(&live.url);
+    }
+    let base = SandboxSessionStatus { sprite: Some(sprite.clone()), ..status.clone() };
+    let fresh = lockdown.applied_at.is_none();
+    if let Some(lost) = live.and_then(|live| weakened(o, &lockdown, live)) {
+        let message = format!("proved rules were found weakened: {lost}");
+        let view = View {
+            lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown }),
+            ..degraded(&base, SessionReason::LockdownLost, message)
+        };
+        return Plan::report(view, after(1));
+    }
+    if let Some((reason, message)) = obstacle {
+        return Plan::report(pending(&base, reason, message), Next::Change);
+    }
+    let Some(policy) = compiled(o) else {
+        return Plan::report(pending(&base, SessionReason::PolicyNotReady, "no policy".to_owned()), Next::Change);
+    };
+    match lockdown::decide(lockdown.token.as_deref(), Some(id), policy.egress.hash(), fresh) {
+        Decision::Skip => proved(o, &base, lockdown, live),
+        Decision::Apply(reason) => apply(o, &base, lockdown, live, reason),
+    }
+}
+
+/// How the proof that is recorded no longer holds.
+fn weakened(o: &Observed, lockdown: &LockdownStatus, live: &LiveSprite) -> Option<String> {
+    let token = lockdown.token.as_deref().and_then(Token::parse)?;
+    if !live.private {
+        return Some("the Sprite's URL is not private".to_owned());
+    }
+    let rules = live.rules.as_ref()?;
+    // Under a policy that changed since, the rules to expect are not known any more; it is relocked anyhow.
+    let policy = compiled(o).filter(|c| c.egress.hash() == token.egress)?;
+    let found = differences(policy.egress.rules(), rules);
+    (!found.is_empty()).then(|| found.join(", "))
+}
+
+fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, live: Option<&LiveSprite>) -> Plan {
+    // Asleep, the rules cannot be read without a wake: what was proved last still stands.
+    let read = live.is_some_and(|l| l.rules.is_some() || l.state != Some(SpritePhase::Running));
+    let verified = lockdown.verified_at.as_ref().map_or(i64::MAX, |at| since(at.0, o.now));
+    let verified_at = if read && verified >= o.timing.verify_interval.min(30) {
+        Some(Time(o.now))
+    } else {
+        lockdown.verified_at.clone()
+    };
+    let due = o.timing.verify_interval - verified_at.as_ref().map_or(0, |at| since(at.0, o.now));
+    let asleep = base.sprite.as_ref().and_then(|s| s.state).is_some_and(|s| s != SpritePhase::Running);
+    let view = View {
+        phase: if asleep { SessionPhase::Hibernated } else { SessionPhase::Ready },
+        reason: SessionReason::LockedDown,
+        message: "the rules were read back and are those demanded; the URL is private".to_owned(),
+        sprite: base.sprite.clone(),
+        lockdown: Some(LockdownStatus { verified_at, ..lockdown }),
+        data_lost: if o.memory.runs > 0 { None } else { data_lost(base) },
+        stalled: false,
+    };
+    let plan = Plan::report(view, after(due));
+    if live.is_some() { plan.remembering(Remember::Proved) } else { plan }
+}
+
+fn apply(
+    o: &Observed,
+    base: &SandboxSessionStatus,
+    lockdown: LockdownStatus,
+    live: Option<&LiveSprite>,
+    why: ApplyReason,
+) -> Plan {
+    let sprite = base.sprite.clone().unwrap_or_default();
+    let (Some(id), Some(live)) = (sprite.id.clone(), live) else {
+        // Never asked means that nothing was to be applied: look again, with the platform's answer.
+        return Plan::quiet(Effect::Nothing, after(1));
+    };
+    let fresh = why == ApplyReason::Fresh;
+    let asleep = live.state != Some(SpritePhase::Running);
+    let stale = View {
+        lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown.clone() }),
+        ..degraded(base, SessionReason::Stale, "the policy changed; it is relocked when next used".to_owned())
+    };
+    if asleep && !fresh && !o.wanted() {
+        return Plan::report(stale, Next::Change);
+    }
+    if fresh && lockdown.attempts >= FRESH_ATTEMPTS {
+        let message = format!("{FRESH_ATTEMPTS} attempts to lock down the fresh Sprite failed; it is destroyed");
+        let view = degraded(base, SessionReason::RulesDiffer, message);
+        return Plan::act(Effect::Destroy { name: sprite.name, id }, view);
+    }
+    let view = View {
+        phase: SessionPhase::LockingDown,
+        reason: SessionReason::Provisioned,
+        message: "egress rules are being applied and read back".to_owned(),
+        sprite: base.sprite.clone(),
+        lockdown: Some(LockdownStatus {
+            token: None,
+            egress_hash: None,
+            nonce: lockdown.nonce.clone().or_else(|| Some(o.nonce.clone())),
+            ..lockdown.clone()
+        }),
+        data_lost: data_lost(base),
+        stalled: false,
+    };
+    match lockdown.nonce {
+        // Persisted before it is written anywhere; the change wakes us again.
+        None => Plan::report(view, Next::Change),
+        // A token that no longer counts is taken back before the rules move.
+        Some(_) if lockdown.token.is_some() => Plan::report(view, Next::Change),
+        Some(nonce) => Plan::act(Effect::Lock { name: sprite.name, id, nonce, fresh, asleep }, view),
+    }
+}
+
+/// What is so after a lock was tried.
+pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) -> Plan {
+    let lockdown = before.lockdown.clone().unwrap_or_default();
+    let id = before.sprite.as_ref().and_then(|s| s.id.clone()).unwrap_or_default();
+    let Some(policy) = compiled(o) else { return Plan::quiet(Effect::Nothing, after(1)) };
+    let fresh = lockdown.applied_at.is_none();
+    match result {
+        Ok(()) => {
+            let token = Token { instance: id, egress: policy.egress.hash().to_owned() };
+            let lockdown = LockdownStatus {
+                egress_hash: Some(token.egress.clone()),
+                token: Some(token.to_string()),
+                policy_name: Some(policy.name.clone()),
+                policy_generation: Some(policy.generation),
+                nonce: lockdown.nonce,
+                applied_at: Some(Time(o.now)),
+                verified_at: Some(Time(o.now)),
+                attempts: 0,
+            };
+            let sprite = before.sprite.map(|s| SpriteStatus { state: Some(SpritePhase::Running), ..s });
+            let view = View {
+                phase: SessionPhase::Ready,
+                reason: SessionReason::LockedDown,
+                message: "the rules were read back and are those demanded; the URL is private".to_owned(),
+                sprite,
+                lockdown: Some(lockdown),
+                ..before
+            };
+            Plan::report(view, after(o.timing.verify_interval)).remembering(Remember::Proved)
+        }
+        Err(failure) => {
+            let definite = failure.is_definite();
+            let attempts = lockdown.attempts + u32::from(fresh && definite);
+            let view = View {
+                phase: SessionPhase::Degraded,
+                reason: failure.reason(),
+                message: failure.to_string(),
+                lockdown: Some(LockdownStatus { attempts, ..lockdown }),
+                ..before
+            };
+            let wait = if fresh && definite { Duration::from_millis(500) * attempts } else { failure.retry_after() };
+            Plan::report(view, Next::After(wait))
+        }
+    }
+}
+
+/// What is so after a fresh instance was destroyed: it is asked for anew.
+pub fn after_destroy(o: &Observed, before: &View) -> Plan {
+    let sprite = before.sprite.clone().unwrap_or_default();
+    intend(o, sprite.name, sprite.incarnation + 1, before.data_lost.clone())
+}
+
+/// A session that is being deleted: destroy, confirm, let go.
+fn release(o: &Observed) -> Plan {
+    let status = status(o);
+    let view = |message: &str| View {
+        phase: SessionPhase::Terminating,
+        reason: SessionReason::Terminating,
+        message: message.to_owned(),
+        sprite: status.sprite.clone(),
+        lockdown: status.lockdown.clone(),
+        data_lost: data_lost(&status),
+        stalled: false,
+    };
+    let remove = || Plan::quiet(Effect::RemoveFinalizer, Next::Change);
+    let Some(sprite) = status.sprite.clone() else { return remove() };
+    if o.executions > 0 && o.memory.stopping_since.is_none_or(|then| since(then, o.now) < STOPPING) {
+        let then = o.memory.stopping_since.unwrap_or(o.now);
+        let plan = Plan::act(Effect::StopRuns, view("the Runs in it are being stopped"));
+        return Plan { next: Next::After(Duration::from_millis(500)), ..plan.remembering(Remember::StoppingSince(then)) };
+    }
+    let gone = |wait: i64| {
+        let then = o.memory.absent_since.unwrap_or(o.now);
+        let left = wait - since(then, o.now);
+        if o.memory.delete_answered || left <= 0 {
+            return remove();
+        }
+        Plan::report(view("the Sprite was not found; that is looked at once more before it is believed"), after(left))
+            .remembering(Remember::AbsentSince(then))
+    };
+    match (&sprite.id, &o.live) {
+        (_, Live::NotAsked) => Plan::quiet(Effect::Nothing, after(1)),
+        (_, Live::Unknown(kind)) => {
+            Plan::report(view(&format!("the platform gave no answer about the Sprite ({kind})")), after(3))
+        }
+        (_, Live::Present(live)) if live.ours => {
+            let effect = Effect::Destroy { name: sprite.name, id: live.id.clone() };
+            let plan = Plan::act(effect, view("the Sprite is being destroyed"));
+            Plan { next: Next::After(Duration::from_millis(200)), ..plan.remembering(Remember::Present) }
+        }
+        // Our instance without our labels: a person took them off, and only a person can say whose it is.
+        (Some(id), Live::Present(live)) if *id == live.id => {
+            let view = View {
+                stalled: true,
+                reason: SessionReason::NotOurs,
+                ..view("the Sprite does not carry our labels any more and is left alone: give it back its labels, or destroy it")
+            };
+            Plan::report(view, after(30))
+        }
+        (Some(_), Live::Absent | Live::Present(_)) => gone(o.timing.absent_after),
+        (None, Live::Absent | Live::Present(_)) => {
+            let requested = sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
+            let left = o.timing.create_grace - requested;
+            if o.memory.delete_answered || left <= 0 {
+                return remove();
+            }
+            Plan::report(view("a Sprite was asked for and may still come; that is waited for"), after(left.min(10)))
+        }
+    }
+}
+
+fn data_lost(status: &SandboxSessionStatus) -> Option<String> {
+    status.conditions.get("DataLost").filter(|c| c.status == "True").map(|c| c.message.clone())
+}
+
+fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionReason, message: String) -> View {
+    View {
+        phase,
+        reason,
+        message,
+        sprite: status.sprite.clone(),
+        lockdown: status.lockdown.clone(),
+        data_lost: data_lost(status),
+        stalled: false,
+    }
+}
+
+fn pending(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+    keep(status, SessionPhase::Pending, reason, message)
+}
+
+fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+    keep(status, SessionPhase::Degraded, reason, message)
+}
+
+fn provisioning(status: &SandboxSessionStatus, message: &str) -> View {
+    keep(status, SessionPhase::Provisioning, SessionReason::Provisioning, message.to_owned())
+}
+
+/// What is so while the account is full.
+pub fn at_capacity(before: &View) -> View {
+    View {
+        phase: SessionPhase::Pending,
+        reason: SessionReason::PlatformCapacity,
+        message: "the platform account is full; the Sprite is asked for again".to_owned(),
+        ..before.clone()
+    }
+}
+
+#[cfg(test)]
+#[path = "decide/tests.rs"]
+mod tests;

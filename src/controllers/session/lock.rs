@@ -1,0 +1,142 @@
+//! Locks an instance down: wake, set the rules, read them back, URL private, nonce.
+//!
+//! Every step is of the recorded instance: its id is read before and after. Must not start anything of a user's.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    super::context::Context,
+    gather::{network_rule, rule},
+};
+use crate::{
+    api::reasons::SessionReason,
+    rules::{
+        egress::{Ruleset, differences},
+        runner,
+    },
+    sprites::{self, ExecError, ExecRequest, Output, UpdateSprite, UrlSettings},
+};
+
+/// A wake of a cold Sprite may take long.
+const WAKE: Duration = Duration::from_secs(60);
+/// A trusted command on an awake Sprite.
+const TRUSTED: Duration = Duration::from_secs(15);
+
+/// Why a lockdown failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LockFailure {
+    /// The rules read back are others.
+    #[error("the rules read back differ from those set: {}", .0.join(", "))]
+    Differs(Vec<String>),
+    /// The URL stays public.
+    #[error("the Sprite's URL is not private")]
+    UrlPublic,
+    /// Another instance answers to the name.
+    #[error("the Sprite was replaced while it was locked down")]
+    Replaced,
+    /// A trusted command in the guest failed.
+    #[error("a trusted command in the Sprite failed: {0}")]
+    Guest(&'static str),
+    /// No answer that says anything.
+    #[error("the platform gave no usable answer ({})", .0.kind())]
+    Platform(#[from] sprites::Error),
+    /// An exec could not be opened.
+    #[error("a trusted command in the Sprite could not be started")]
+    Exec(#[from] ExecError),
+}
+
+impl LockFailure {
+    /// Whether it says something about this instance, and not only about the way to it.
+    pub const fn is_definite(&self) -> bool {
+        match self {
+            Self::Differs(_) | Self::UrlPublic | Self::Guest(_) => true,
+            Self::Replaced | Self::Platform(_) | Self::Exec(_) => false,
+        }
+    }
+
+    /// The word for it.
+    pub const fn reason(&self) -> SessionReason {
+        match self {
+            Self::Differs(_) => SessionReason::RulesDiffer,
+            Self::UrlPublic => SessionReason::UrlPublic,
+            Self::Replaced | Self::Guest(_) | Self::Platform(_) | Self::Exec(_) => SessionReason::PlatformUnavailable,
+        }
+    }
+
+    /// When to try again.
+    pub fn retry_after(&self) -> Duration {
+        let asked = match self {
+            Self::Platform(error) => error.retry_after(),
+            Self::Differs(_) | Self::UrlPublic | Self::Replaced | Self::Guest(_) | Self::Exec(_) => None,
+        };
+        asked.unwrap_or(Duration::from_secs(5))
+    }
+}
+
+/// What is to be locked.
+#[derive(Debug, Clone, Copy)]
+pub struct Instance<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its id.
+    pub id: &'a str,
+    /// Its nonce.
+    pub nonce: &'a str,
+    /// Whether it must be woken first.
+    pub asleep: bool,
+}
+
+/// Locks, and proves it.
+pub async fn lock(context: &Context, instance: Instance<'_>, rules: &Ruleset) -> Result<(), LockFailure> {
+    let Instance { name, id, nonce, asleep } = instance;
+    let sprites = &context.sprites;
+    if asleep {
+        wake(context, name).await?;
+    }
+    same(context, name, id).await?;
+    let wire: Vec<_> = rules.rules().iter().map(network_rule).collect();
+    sprites.set_network_policy(name, &wire).await?;
+    let read: Vec<_> = sprites.network_policy(name).await?.into_iter().map(rule).collect();
+    let found = differences(rules.rules(), &read);
+    if !found.is_empty() {
+        return Err(LockFailure::Differs(found));
+    }
+    if same(context, name, id).await? != Some("sprite".to_owned()) {
+        let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
+        sprites.update(name, &UpdateSprite { url_settings: Some(private), labels: None }).await?;
+        if same(context, name, id).await? != Some("sprite".to_owned()) {
+            return Err(LockFailure::UrlPublic);
+        }
+    }
+    let output = trusted(context, name, runner::lockdown(nonce), TRUSTED).await?;
+    if output.exit != Some(0) || output.stdout != runner::lockdown_answer(nonce).as_bytes() {
+        return Err(LockFailure::Guest("the nonce could not be written"));
+    }
+    same(context, name, id).await?;
+    Ok(())
+}
+
+/// Wakes a Sprite by a command that does nothing.
+pub async fn wake(context: &Context, name: &str) -> Result<(), LockFailure> {
+    let output = trusted(context, name, runner::wake(), WAKE).await?;
+    if output.exit == Some(0) { Ok(()) } else { Err(LockFailure::Guest("it does not wake")) }
+}
+
+/// Runs a constant of ours; its output is small.
+pub async fn trusted(
+    context: &Context,
+    name: &str,
+    argv: Vec<String>,
+    deadline: Duration,
+) -> Result<Output, ExecError> {
+    let request = ExecRequest { argv, stdin: false, max_run_after_disconnect: Duration::from_secs(1), path: None };
+    context.sprites.run(name, &request, Bytes::new(), 4096, deadline).await
+}
+
+/// The URL's audience, if the name still stands for this instance.
+async fn same(context: &Context, name: &str, id: &str) -> Result<Option<String>, LockFailure> {
+    let sprite = context.sprites.get(name).await?;
+    if sprite.id == id { Ok(sprite.url_settings.auth) } else { Err(LockFailure::Replaced) }
+}

@@ -1,0 +1,52 @@
+//! What is remembered of sessions between reconciles. Losing it costs time, never safety.
+//!
+//! Must not hold what a decision about safety rests on: that is in status.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use k8s_openapi::jiff::Timestamp;
+
+/// What is remembered of one session.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    /// When a recorded Sprite was first not found.
+    pub absent_since: Option<Timestamp>,
+    /// Our DELETE of the recorded instance was answered.
+    pub delete_answered: bool,
+    /// Somebody has reason to doubt the lockdown.
+    pub doubted: bool,
+    /// Runs that started since the totals were written.
+    pub runs: u64,
+    /// When a Run last started or ended, if not written yet.
+    pub last_active: Option<Timestamp>,
+    /// When activity was last written.
+    pub activity_written: Option<Timestamp>,
+    /// When Runs were first told to stop for a deletion.
+    pub stopping_since: Option<Timestamp>,
+}
+
+/// All of them, by session UID.
+#[derive(Debug, Default)]
+pub struct Memories {
+    all: Mutex<HashMap<String, Memory>>,
+}
+
+impl Memories {
+    /// What is remembered of a session.
+    pub fn get(&self, uid: &str) -> Memory {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Changes what is remembered.
+    pub fn update(&self, uid: &str, change: impl FnOnce(&mut Memory)) {
+        change(self.all.lock().unwrap_or_else(PoisonError::into_inner).entry(uid.to_owned()).or_default());
+    }
+
+    /// Forgets a session that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}

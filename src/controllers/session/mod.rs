@@ -1,0 +1,29 @@
+//! `SandboxSession`: name, create or adopt exactly ours, lock down, prove, verify, destroy.
+//!
+//! Every lock and every delete is of an instance, not of a name. Must not start untrusted code.
+
+mod act;
+mod decide;
+pub mod gather;
+pub mod lock;
+pub mod memory;
+mod status;
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+
+use super::{context::Context, driver::Next, error::Error};
+use crate::api::SandboxSession;
+
+/// Brings a session one step further.
+pub async fn reconcile(session: Arc<SandboxSession>, context: Arc<Context>) -> Result<Next, Error> {
+    let observed = gather::gather(&context, session).await;
+    let plan = decide::decide(&observed);
+    tracing::debug!(session = observed.session.name_any(), effect = ?plan.effect, "decided");
+    let (namespace, name) = (observed.session.namespace().unwrap_or_default(), observed.session.name_any());
+    let result = act::act(&context, &observed, plan).await;
+    // Whatever came of it, a Run that waits should look: it registers again if it still has to wait.
+    context.wake_waiting(&namespace, &name);
+    result
+}

@@ -1,0 +1,70 @@
+//! The status of a `SandboxSession`. Pure.
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::ResourceExt;
+
+use super::{decide::View, gather::Observed};
+use crate::api::{
+    SandboxSessionStatus,
+    conditions::{Signal, Truth},
+    names::CREATOR_ANNOTATION,
+    reasons::{SessionPhase, SessionReason},
+};
+
+/// How often activity is written at most, in seconds.
+pub const ACTIVITY_INTERVAL: i64 = 30;
+
+/// Whether activity may be written now.
+pub fn activity_due(o: &Observed) -> bool {
+    let written = o.memory.activity_written.map_or(i64::MAX, |at| o.now.as_second().saturating_sub(at.as_second()));
+    o.memory.last_active.is_some() && written >= ACTIVITY_INTERVAL
+}
+
+/// The whole status that a view comes to; activity is added when it is due.
+pub fn report(o: &Observed, view: View, now: Timestamp) -> SandboxSessionStatus {
+    let View { phase, reason, message, sprite, lockdown, data_lost, stalled } = view;
+    let old = o.session.status.clone().unwrap_or_default();
+    let ready = matches!(phase, SessionPhase::Ready | SessionPhase::Hibernated);
+    let locked = lockdown.as_ref().is_some_and(|l| l.token.is_some());
+    let settled = ready || stalled || matches!(phase, SessionPhase::Pending | SessionPhase::Expired);
+    let word = reason.as_str();
+    let as_expected = SessionReason::AsExpected.as_str();
+    let locked_signal = if locked {
+        Signal::new("LockedDown", true, SessionReason::LockedDown.as_str())
+    } else {
+        Signal::new("LockedDown", false, word).because(message.clone())
+    };
+    let lost_signal = match data_lost {
+        Some(why) => Signal::new("DataLost", true, SessionReason::Lost.as_str()).because(why),
+        None => Signal::new("DataLost", false, as_expected),
+    };
+    let signals = vec![
+        Signal::new("Ready", ready, word).because(message.clone()),
+        locked_signal,
+        Signal::new("Contained", Truth::Unknown, SessionReason::NotChecked.as_str())
+            .because("this version does not probe"),
+        lost_signal,
+        Signal::new("Reconciling", !settled, if settled { as_expected } else { word }),
+        Signal::new("Stalled", stalled, if stalled { word } else { as_expected }),
+    ];
+    let mut status = SandboxSessionStatus {
+        observed_generation: o.session.metadata.generation,
+        phase: Some(phase),
+        sprite,
+        lockdown,
+        containment: old.containment,
+        owner: old.owner.or_else(|| o.session.annotations().get(CREATOR_ANNOTATION).cloned()),
+        last_active_at: old.last_active_at,
+        active_runs: old.active_runs,
+        totals: old.totals,
+        conditions: old.conditions.merged(signals, o.session.metadata.generation, now),
+    };
+    if activity_due(o) {
+        let mut totals = status.totals.unwrap_or_default();
+        totals.runs = totals.runs.saturating_add(o.memory.runs);
+        status.totals = Some(totals);
+        status.last_active_at = o.memory.last_active.map(Time);
+        status.active_runs = u32::try_from(o.executions).ok();
+    }
+    status
+}

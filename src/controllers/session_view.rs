@@ -1,0 +1,37 @@
+//! A session as a Run sees it. Pure.
+
+use std::sync::Arc;
+
+use kube::{ResourceExt, core::DeserializeGuard};
+
+use crate::api::SandboxSession;
+
+/// A session as a Run sees it.
+#[derive(Debug, Clone)]
+pub enum SessionView {
+    /// There is none of that name.
+    Absent,
+    /// There is one that cannot be read.
+    Unreadable(String),
+    /// It is there.
+    Present(Arc<SandboxSession>),
+}
+
+impl SessionView {
+    /// Its UID.
+    pub fn uid(&self) -> Option<String> {
+        match self {
+            Self::Present(session) => session.uid(),
+            Self::Absent | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+/// What a cache holds of it.
+pub fn of(guarded: Option<&DeserializeGuard<SandboxSession>>) -> SessionView {
+    match guarded.map(|g| &g.0) {
+        None => SessionView::Absent,
+        Some(Ok(session)) => SessionView::Present(Arc::new(session.clone())),
+        Some(Err(error)) => SessionView::Unreadable(error.error.clone()),
+    }
+}

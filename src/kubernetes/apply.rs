@@ -1,0 +1,112 @@
+//! Status writes by server-side apply.
+//!
+//! The body holds all and only the fields that we own, and the UID, so that an object of the same name that came later is
+//! never written, and the resource version, so that it is a compare-and-swap (a forced apply without it lets both of two
+//! writers win). Must not retry.
+
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+/// The field manager of every status we write.
+pub const MANAGER: &str = "sprite-operator";
+
+/// Which object, exactly.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Its namespace; none for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// The version that the decision was made on.
+    pub resource_version: String,
+}
+
+/// An object that has no identity, which a server never sends.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an object came without name, uid or resourceVersion")]
+pub struct NoIdentity;
+
+impl Target {
+    /// Takes the identity from an object's metadata.
+    pub fn of<K: Resource>(object: &K) -> Result<Self, NoIdentity> {
+        let meta = object.meta();
+        match (&meta.name, &meta.uid, &meta.resource_version) {
+            (Some(name), Some(uid), Some(version)) => Ok(Self {
+                namespace: meta.namespace.clone(),
+                name: name.clone(),
+                uid: uid.clone(),
+                resource_version: version.clone(),
+            }),
+            _ => Err(NoIdentity),
+        }
+    }
+}
+
+/// Writes a status, unless the object changed since it was read: a stale writer must never take back what a newer one
+/// recorded.
+pub async fn status<K, S>(client: &Client, target: &Target, status: &S) -> Result<K, kube::Error>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug,
+    K: Resource<Scope: ScopedApi<K>>,
+    S: Serialize + Sync,
+{
+    let body = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": {"name": target.name, "uid": target.uid, "resourceVersion": target.resource_version},
+        "status": status,
+    });
+    let api = <K::Scope as ScopedApi<K>>::api(client.clone(), target.namespace.as_deref());
+    api.patch_status(&target.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await
+}
+
+/// The right kind of API for an object's scope.
+pub trait ScopedApi<K> {
+    /// The API of the namespace, or of the cluster.
+    fn api(client: Client, namespace: Option<&str>) -> Api<K>;
+}
+
+impl<K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>> ScopedApi<K>
+    for kube::core::NamespaceResourceScope
+{
+    fn api(client: Client, namespace: Option<&str>) -> Api<K> {
+        Api::namespaced(client, namespace.unwrap_or("default"))
+    }
+}
+
+impl<K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>> ScopedApi<K>
+    for kube::core::ClusterResourceScope
+{
+    fn api(client: Client, _: Option<&str>) -> Api<K> {
+        Api::all(client)
+    }
+}
+
+/// Whether the write lost against another one: decide again.
+pub fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
+/// Whether the object is gone.
+pub fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Whether the server refuses the object for its size.
+pub fn is_too_large(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            status.code == 413
+                || status.message.contains("request is too large")
+                || status.message.contains("Too long")
+                || status.message.contains("trying to send message larger than max")
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,8 @@
+//! Thin helpers over kube: guarded writes, finalizers, the Lease, watching.
+//!
+//! Must not know what our resources mean.
+
+pub mod apply;
+pub mod finalizer;
+pub mod lease;
+pub mod scope;

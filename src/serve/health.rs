@@ -1,0 +1,88 @@
+//! `/livez`, `/readyz`, `/metrics`.
+//!
+//! Ready means: configuration and secrets are good, and this process either works or waits for the Lease. Must not tell
+//! more than a reason.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Router, extract::State, http::StatusCode, routing::get};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+
+use super::metrics::Metrics;
+
+/// What keeps the operator from being ready, by part; nothing: ready.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    obstacles: watch::Sender<BTreeMap<&'static str, String>>,
+}
+
+impl Readiness {
+    /// Not ready until `starting` is cleared.
+    pub fn new() -> Self {
+        let starting = BTreeMap::from([("start", "starting".to_owned())]);
+        Self { obstacles: watch::Sender::new(starting) }
+    }
+
+    /// Says what is in the way of a part; nothing clears it.
+    pub fn set(&self, part: &'static str, obstacle: Option<String>) {
+        self.obstacles.send_if_modified(|all| match obstacle {
+            Some(text) if all.get(part) == Some(&text) => false,
+            Some(text) => {
+                tracing::warn!(part, obstacle = text, "not ready");
+                all.insert(part, text);
+                true
+            }
+            None => all.remove(part).is_some(),
+        });
+    }
+
+    fn report(&self) -> Result<(), String> {
+        let obstacles = self.obstacles.borrow();
+        if obstacles.is_empty() {
+            return Ok(());
+        }
+        Err(obstacles.iter().map(|(part, text)| format!("{part}: {text}\n")).collect())
+    }
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Clone)]
+struct Shared {
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+}
+
+/// Serves until told to stop.
+pub async fn serve(
+    listener: TcpListener,
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let routes = Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(text))
+        .with_state(Shared { readiness, metrics });
+    axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+async fn ready(State(shared): State<Shared>) -> (StatusCode, String) {
+    match shared.readiness.report() {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(obstacles) => (StatusCode::SERVICE_UNAVAILABLE, obstacles),
+    }
+}
+
+async fn text(State(shared): State<Shared>) -> Result<String, StatusCode> {
+    shared.metrics.text().map_err(|error| {
+        tracing::error!(%error, "metrics could not be rendered");
+        StatusCode::INTERNAL_SERVER_ERROR
+    })
+}

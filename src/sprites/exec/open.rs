@@ -1,0 +1,135 @@
+//! The WebSocket handshake of an exec, over the same HTTP stack as every other call (one TLS set-up, one proxy rule), on a
+//! connection of its own. Its one job is to say honestly whether the command may have started.
+
+use std::time::Instant;
+
+use reqwest::header::{
+    CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use reqwest::{StatusCode, Upgraded};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use url::Url;
+
+use super::super::answer::Subject;
+use super::super::client::{Client, with_query};
+use super::super::error::{Error, ExecError};
+use super::super::frame::MESSAGE_CAP;
+use super::super::text::go_duration;
+use super::{Exec, ExecRequest, task};
+
+/// Proxies on the way were seen to refuse longer requests with an error that explains nothing.
+const URL_CAP: usize = 4096;
+
+impl Client {
+    /// Starts a command. Wakes the Sprite. **Not repeatable**: on [`ExecError::Unknown`] the command may be running.
+    pub async fn exec(&self, name: &str, request: &ExecRequest) -> Result<Exec, ExecError> {
+        let url = self.exec_url(name, request).map_err(ExecError::NotStarted)?;
+        let exec = self.open(url).await?;
+        if !request.stdin {
+            // `stdin=false` says so already; the frame makes sure that a command which reads sees the end.
+            // It can only fail when the command has ended already, which its events tell.
+            let _ = exec.stdin.close().await;
+        }
+        Ok(exec)
+    }
+
+    /// Attaches to a session that exists: its output so far, as the service keeps it, then what comes. Starts nothing, so it may
+    /// be repeated. An unknown session is [`ExecError::Refused`] with [`Error::Absent`].
+    pub async fn attach(&self, name: &str, session_id: &str) -> Result<Exec, ExecError> {
+        let url = self.sprite_url(name, &["exec", session_id]).map_err(ExecError::NotStarted)?;
+        // No end-of-input frame here: on a terminal session it is a keystroke that can end a shell.
+        self.open(with_query(url, [("stdin", "false")])).await
+    }
+
+    fn exec_url(&self, name: &str, request: &ExecRequest) -> Result<Url, Error> {
+        if request.argv.is_empty() {
+            return Err(Error::refused_here("a command without arguments"));
+        }
+        if request.argv.iter().chain(&request.path).any(|text| text.contains('\0')) {
+            return Err(Error::refused_here("an argument holds NUL"));
+        }
+        let after_disconnect = go_duration(request.max_run_after_disconnect);
+        let mut url = self.sprite_url(name, &["exec"])?;
+        url.query_pairs_mut()
+            .extend_pairs(request.argv.iter().map(|argument| ("cmd", argument)))
+            .extend_pairs(request.path.iter().map(|path| ("path", path)))
+            .append_pair("stdin", if request.stdin { "true" } else { "false" })
+            .append_pair("max_run_after_disconnect", &after_disconnect);
+        if url.as_str().len() > URL_CAP {
+            return Err(Error::refused_here(&format!(
+                "the arguments make a request of {} bytes, above the {URL_CAP} that pass; send them on standard input",
+                url.as_str().len()
+            )));
+        }
+        Ok(url)
+    }
+
+    async fn open(&self, url: Url) -> Result<Exec, ExecError> {
+        let limit = self.config().open_timeout;
+        match tokio::time::timeout(limit, self.handshake(url)).await {
+            Ok(result) => result,
+            // The connection itself has a shorter deadline, so the request was sent.
+            Err(_) => Err(ExecError::Unknown(Error::Timeout { after: limit, sent: true })),
+        }
+    }
+
+    async fn handshake(&self, url: Url) -> Result<Exec, ExecError> {
+        let token = self.token().await.map_err(ExecError::NotStarted)?;
+        let key = generate_key();
+        let started = Instant::now();
+        // No extensions are offered: compression has broken clients here before, and unbounds what a message may grow to.
+        let request = self
+            .exec_request(url, &token)
+            .header(CONNECTION, "Upgrade")
+            .header(UPGRADE, "websocket")
+            .header(SEC_WEBSOCKET_VERSION, "13")
+            .header(SEC_WEBSOCKET_KEY, &key);
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => {
+                let error = Error::transport(error, started.elapsed());
+                return Err(if error.may_have_happened() {
+                    ExecError::Unknown(error)
+                } else {
+                    ExecError::NotStarted(error)
+                });
+            }
+        };
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(ExecError::Refused(self.failure(response, Subject::Other, &token).await));
+        }
+        check_upgrade(response.headers(), &key).map_err(ExecError::Unknown)?;
+        let upgraded =
+            response.upgrade().await.map_err(|error| ExecError::Unknown(Error::transport(error, started.elapsed())))?;
+        let socket = websocket(upgraded).await;
+        Ok(task::spawn(socket, self.config()))
+    }
+}
+
+async fn websocket(upgraded: Upgraded) -> WebSocketStream<Upgraded> {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(32 * 1024)
+        .write_buffer_size(0)
+        .max_message_size(Some(MESSAGE_CAP))
+        .max_frame_size(Some(MESSAGE_CAP));
+    WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await
+}
+
+/// RFC 6455 §4.1: only a peer that speaks WebSocket knows the answer to our key.
+fn check_upgrade(headers: &HeaderMap, key: &str) -> Result<(), Error> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if !text(UPGRADE).is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket")) {
+        return Err(Error::Protocol { what: "an upgrade to WebSocket" });
+    }
+    if text(SEC_WEBSOCKET_ACCEPT) != Some(derive_accept_key(key.as_bytes()).as_str()) {
+        return Err(Error::Protocol { what: "the answer to our WebSocket key" });
+    }
+    if headers.contains_key(SEC_WEBSOCKET_EXTENSIONS) {
+        return Err(Error::Protocol { what: "no WebSocket extension, since none was offered" });
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! The task that owns an exec's socket: a reader and a writer, side by side. The reader may wait for a slow consumer, the
+//! writer for a slow peer; neither waits for the other, so a command that prints while it is being fed cannot deadlock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use reqwest::Upgraded;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{self, Message, error::ProtocolError};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::debug;
+
+use super::super::config::Config;
+use super::super::frame::{self, Meaning};
+use super::super::text::ProviderText;
+use super::{Delivery, Exec, ExecEvent, ExecStdin, LostReason, StdinPiece};
+
+/// Output that is received and not yet taken, in bytes. One message more may be held by the WebSocket library.
+const UNREAD_CAP: usize = 1024 * 1024;
+/// Events that are not yet taken; small ones would otherwise escape the cap in bytes.
+const UNREAD_EVENTS: usize = 256;
+/// Pieces of standard input that are not yet sent.
+const UNSENT_PIECES: usize = 16;
+/// After a text exit the exit frame or the close comes at once, on the real service within 5 s.
+const AFTER_TEXT_EXIT: Duration = Duration::from_secs(10);
+/// Closing politely is worth this long, and nobody waits for it.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+type Socket = WebSocketStream<Upgraded>;
+
+pub(super) fn spawn(socket: Socket, config: &Config) -> Exec {
+    let (events, receiver) = mpsc::channel(UNREAD_EVENTS);
+    let (stdin, pieces) = mpsc::channel(UNSENT_PIECES);
+    let (sink, stream) = socket.split();
+    let reader = Reader {
+        stream,
+        events,
+        unread: Arc::new(Semaphore::new(UNREAD_CAP)),
+        dead_after: config.dead_after,
+        session_seen: false,
+        ignored: 0,
+    };
+    let task = tokio::spawn(run(reader, sink, pieces, config.ping_interval));
+    Exec {
+        events: receiver,
+        stdin: ExecStdin { queue: stdin },
+        session: None,
+        terminal: None,
+        _task: AbortOnDropHandle::new(task),
+    }
+}
+
+async fn run(
+    mut reader: Reader,
+    mut sink: SplitSink<Socket, Message>,
+    pieces: mpsc::Receiver<StdinPiece>,
+    ping_interval: Duration,
+) {
+    // The reader decides the end. A writer that fails only stops: the bytes that say why may still be on their way to us.
+    let terminal = {
+        let writing = async {
+            write(&mut sink, pieces, ping_interval).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            terminal = reader.read() => terminal,
+            () = writing => return,
+        }
+    };
+    if reader.ignored > 0 {
+        debug!(ignored = reader.ignored, "messages of unknown kinds were ignored");
+    }
+    reader.deliver(terminal, 0).await;
+    drop(reader.events);
+    let _ = timeout(GOODBYE, sink.close()).await;
+}
+
+/// Sends standard input and pings until the socket breaks. After the end of input only pings.
+async fn write(sink: &mut SplitSink<Socket, Message>, mut pieces: mpsc::Receiver<StdinPiece>, ping_interval: Duration) {
+    let mut pings = interval_at(Instant::now() + ping_interval, ping_interval);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut open = true;
+    loop {
+        let piece = tokio::select! {
+            // A ping between two pieces of a long input, not after all of them.
+            biased;
+            _ = pings.tick() => {
+                if sink.send(Message::Ping(Bytes::new())).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            piece = pieces.recv(), if open => piece,
+        };
+        match piece {
+            Some(StdinPiece::Data(data)) => {
+                for frame in frame::stdin(&data) {
+                    if sink.send(Message::Binary(frame)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Some(StdinPiece::End) => {
+                open = false;
+                // Later pieces are refused, not queued for nobody.
+                pieces.close();
+                if sink.send(Message::Binary(frame::stdin_end())).await.is_err() {
+                    return;
+                }
+            }
+            // The consumer is gone and so is this task, in a moment.
+            None => open = false,
+        }
+    }
+}
+
+struct Reader {
+    stream: SplitStream<Socket>,
+    events: mpsc::Sender<Delivery>,
+    unread: Arc<Semaphore>,
+    dead_after: Duration,
+    session_seen: bool,
+    ignored: u64,
+}
+
+impl Reader {
+    /// Delivers until the end, and returns the terminal event, undelivered.
+    async fn read(&mut self) -> ExecEvent {
+        let mut exit_text = None;
+        loop {
+            match self.receive(exit_text.map(|(_, deadline)| deadline)).await {
+                Ok(Meaning::Exit(code)) => return ExecEvent::Exit(code),
+                // The last word on the code has the frame; the text counts if only the end of the connection follows.
+                Ok(Meaning::ExitText(code)) => {
+                    exit_text.get_or_insert((code, Instant::now() + AFTER_TEXT_EXIT));
+                }
+                Ok(Meaning::Stdout(data)) => {
+                    let size = data.len();
+                    self.deliver(ExecEvent::Stdout(data), size).await;
+                }
+                Ok(Meaning::Stderr(data)) => {
+                    let size = data.len();
+                    self.deliver(ExecEvent::Stderr(data), size).await;
+                }
+                Ok(Meaning::Session(id)) if !self.session_seen => {
+                    self.session_seen = true;
+                    self.deliver(ExecEvent::Session { id }, 0).await;
+                }
+                Ok(Meaning::Session(_) | Meaning::UnknownKind) => self.ignored += 1,
+                Ok(Meaning::Nothing) => {}
+                Err(reason @ LostReason::Protocol { .. }) => return ExecEvent::Lost(reason),
+                Err(reason) => {
+                    return exit_text.map_or(ExecEvent::Lost(reason), |(code, _)| ExecEvent::Exit(code));
+                }
+            }
+        }
+    }
+
+    /// The next message. Only time spent waiting for the peer counts against it, not time spent on a slow consumer.
+    async fn receive(&mut self, deadline: Option<Instant>) -> Result<Meaning, LostReason> {
+        let silence = Instant::now() + self.dead_after;
+        let deadline = deadline.map_or(silence, |deadline| deadline.min(silence));
+        match timeout_at(deadline, self.stream.next()).await {
+            Err(_) => Err(LostReason::DeadPeer { silent_for: self.dead_after }),
+            Ok(None) => Err(LostReason::Closed { code: None, reason: ProviderText::default() }),
+            Ok(Some(Err(error))) => Err(lost(&error)),
+            Ok(Some(Ok(message))) => meaning(message),
+        }
+    }
+
+    async fn deliver(&self, event: ExecEvent, size: usize) {
+        let share = u32::try_from(size.min(UNREAD_CAP)).unwrap_or(u32::MAX);
+        let held = match share {
+            0 => None,
+            // Fails only when closed, which nobody does.
+            _ => Arc::clone(&self.unread).acquire_many_owned(share).await.ok(),
+        };
+        // Fails only when the consumer is gone, and then this task is being ended.
+        let _ = self.events.send(Delivery { event, _held: held }).await;
+    }
+}
+
+fn meaning(message: Message) -> Result<Meaning, LostReason> {
+    match message {
+        Message::Binary(data) => frame::binary(&data).map_err(|violation| protocol(violation.0)),
+        Message::Text(text) => Ok(frame::text(text.as_str())),
+        Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => Ok(Meaning::Nothing),
+        Message::Close(frame) => {
+            let (code, reason) =
+                frame.map_or((None, String::new()), |frame| (Some(u16::from(frame.code)), frame.reason.to_string()));
+            Err(LostReason::Closed { code, reason: ProviderText::new(&reason, None) })
+        }
+    }
+}
+
+fn lost(error: &tungstenite::Error) -> LostReason {
+    let text = ProviderText::new(&error.to_string(), None);
+    let broken = matches!(
+        error,
+        tungstenite::Error::Io(_)
+            | tungstenite::Error::ConnectionClosed
+            | tungstenite::Error::AlreadyClosed
+            // The connection ended without a close frame. That is how networks fail, not how peers lie.
+            | tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
+    );
+    if broken { LostReason::Reset { error: text } } else { LostReason::Protocol { violation: text } }
+}
+
+fn protocol(violation: &str) -> LostReason {
+    LostReason::Protocol { violation: ProviderText::new(violation, None) }
+}

@@ -1,0 +1,141 @@
+//! One HTTP call, bounded in time and bytes: its success, or a typed error. Sends once.
+
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use jiff::Timestamp;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+
+use super::answer::{self, Answer, Subject};
+use super::client::{Client, bearer};
+use super::error::Error;
+
+/// The largest JSON or NDJSON answer that is read.
+const BODY_CAP: u64 = 1024 * 1024;
+/// Enough of a failing answer to understand it.
+const ERROR_BODY_CAP: u64 = 64 * 1024;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One call, being made.
+pub(super) struct Call<'a> {
+    client: &'a Client,
+    request: RequestBuilder,
+    subject: Subject,
+    timeout: Duration,
+}
+
+/// A success.
+pub(super) struct Success {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// There was more than the cap.
+    pub cut: bool,
+}
+
+impl Success {
+    /// The part that a 206 holds begins where the whole does.
+    pub(super) fn starts_at_zero(&self) -> bool {
+        let range = self.headers.get(reqwest::header::CONTENT_RANGE);
+        range.is_none_or(|value| value.as_bytes().starts_with(b"bytes 0-"))
+    }
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(client: &'a Client, request: RequestBuilder, subject: Subject) -> Self {
+        let timeout = client.config().call_timeout;
+        Self { client, request, subject, timeout }
+    }
+
+    pub(super) fn json(mut self, body: &impl serde::Serialize) -> Self {
+        self.request = self.request.json(body);
+        self
+    }
+
+    pub(super) fn bytes(mut self, body: Bytes) -> Self {
+        self.request = self.request.header(reqwest::header::CONTENT_TYPE, "application/octet-stream").body(body);
+        self
+    }
+
+    pub(super) fn header(mut self, name: reqwest::header::HeaderName, value: &str) -> Self {
+        self.request = self.request.header(name, value);
+        self
+    }
+
+    pub(super) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sends, and reads a JSON success.
+    pub(super) async fn send_for<T: DeserializeOwned>(self, what: &'static str) -> Result<T, Error> {
+        let success = self.send().await?;
+        serde_json::from_slice(&success.body).map_err(|_| Error::Protocol { what })
+    }
+
+    /// Sends, and reads a success of at most [`BODY_CAP`] bytes.
+    pub(super) async fn send(self) -> Result<Success, Error> {
+        let success = self.send_capped(BODY_CAP).await?;
+        if success.cut {
+            return Err(Error::Protocol { what: "an answer of at most 1 MiB" });
+        }
+        Ok(success)
+    }
+
+    /// Sends, and keeps at most `cap` bytes of a success.
+    pub(super) async fn send_capped(self, cap: u64) -> Result<Success, Error> {
+        let Self { client, request, subject, timeout } = self;
+        let token = client.token().await?;
+        let started = Instant::now();
+        // One deadline over everything: connection, answer, body, and each of many small pieces of it.
+        let exchange = async {
+            let request = request.header(AUTHORIZATION, bearer(&token));
+            let response = request.send().await.map_err(|error| Error::transport(error, started.elapsed()))?;
+            if !response.status().is_success() {
+                return Err(client.failure(response, subject, &token).await);
+            }
+            let (status, headers) = (response.status(), response.headers().clone());
+            let (body, cut) = read(response, cap).await.map_err(|error| Error::transport(error, started.elapsed()))?;
+            Ok(Success { status, headers, body, cut })
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::Timeout { after: timeout, sent: true }),
+        }
+    }
+}
+
+impl Client {
+    /// The error of an answer that is no success. Reads its body, up to a bound.
+    pub(super) async fn failure(&self, response: Response, subject: Subject, token: &SecretString) -> Error {
+        let (status, headers) = (response.status(), response.headers().clone());
+        if status == StatusCode::UNAUTHORIZED {
+            self.forget_token();
+        }
+        // A status whose body cannot be read is still that status.
+        let body = match tokio::time::timeout(ERROR_BODY_TIMEOUT, read(response, ERROR_BODY_CAP)).await {
+            Ok(Ok((body, _))) => body,
+            Ok(Err(_)) | Err(_) => Bytes::new(),
+        };
+        let answer = Answer { status, headers: &headers, body: &body, secret: token.expose_secret() };
+        answer::error(&answer, subject, Timestamp::now())
+    }
+}
+
+/// Reads until the end or the cap, whichever comes first; says whether there was more. Nothing beyond the cap is kept.
+async fn read(mut response: Response, cap: u64) -> Result<(Bytes, bool), reqwest::Error> {
+    let cap = usize::try_from(cap).unwrap_or(usize::MAX);
+    let mut kept = BytesMut::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = cap - kept.len();
+        if chunk.len() > room {
+            kept.extend_from_slice(chunk.get(..room).unwrap_or_default());
+            return Ok((kept.freeze(), true));
+        }
+        kept.extend_from_slice(&chunk);
+    }
+    Ok((kept.freeze(), false))
+}

@@ -1,0 +1,149 @@
+//! The command line of `spritesd`, and its life as a process. Parses and wires; decides nothing.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use secrecy::SecretString;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::error;
+
+use super::guest::{SelfProgram, agent, launch};
+use super::{Config, FaultRule, StartError};
+
+/// First argument of a process that becomes a sandbox; not for people.
+pub(crate) const LAUNCH: &str = "guest-launch";
+/// First argument of the agent in a sandbox; not for people.
+pub(crate) const AGENT: &str = "guest-agent";
+
+/// A local server that speaks the Sprites API; each Sprite is a sandbox on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "spritesd", version)]
+pub struct Cli {
+    /// Address of the API; port 0 takes a free one, which the first line on stdout tells
+    #[arg(long)]
+    listen: SocketAddr,
+    /// Directory of everything that survives
+    #[arg(long)]
+    data: PathBuf,
+    /// File with the bearer token clients must send
+    #[arg(long)]
+    token_file: PathBuf,
+    /// What a Sprite is made of
+    #[arg(long, value_enum, default_value_t = GuestKind::Bubblewrap)]
+    guest: GuestKind,
+    /// What Sprites can reach
+    #[arg(long, value_enum, default_value_t = NetworkKind::None)]
+    network: NetworkKind,
+    /// Loopback address of the log and the scripted failures; the second line on stdout tells it
+    #[arg(long)]
+    admin: Option<SocketAddr>,
+    /// JSON file with scripted failures
+    #[arg(long)]
+    faults: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum GuestKind {
+    /// Namespaces made by bubblewrap
+    Bubblewrap,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum NetworkKind {
+    /// Nothing but their own loopback
+    None,
+}
+
+/// Plays a part of a sandbox if this process was started for one. Call first in `main`, before any thread exists.
+pub fn inner_part(first: Option<&OsStr>) -> Option<ExitCode> {
+    let result = match first?.to_str()? {
+        LAUNCH => Err(launch::run()),
+        AGENT => agent::run(),
+        _ => return None,
+    };
+    Some(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            drop(writeln!(io::stderr(), "spritesd: {error}"));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Runs the server until SIGTERM or SIGINT.
+pub fn main(cli: Cli) -> ExitCode {
+    match SelfProgram::current() {
+        Ok(program) => serve_with(cli, program),
+        Err(error) => {
+            error!(%error, "cannot find this program");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the server with parts of itself started from `program`.
+pub(crate) fn serve_with(cli: Cli, program: SelfProgram) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let result = runtime
+        .map_err(StartError::Io)
+        .and_then(|runtime| runtime.block_on(run(cli, program)));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!(%error, "spritesd");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
+    let Cli {
+        listen,
+        data,
+        token_file,
+        guest: GuestKind::Bubblewrap,
+        network: NetworkKind::None,
+        admin,
+        faults,
+    } = cli;
+    let faults: Vec<FaultRule> = match faults {
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?)
+            .map_err(|e| StartError::Faults(e.to_string()))?,
+        None => Vec::new(),
+    };
+    let token = SecretString::from(std::fs::read_to_string(token_file)?.trim().to_owned());
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let server = super::start(Config {
+        listen,
+        admin,
+        data,
+        token,
+        faults,
+        program,
+    })
+    .await?;
+    announce(server.address(), server.admin_address())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        error = server.failed() => error!(%error, "stopped serving"),
+    }
+    server.stop().await;
+    Ok(())
+}
+
+fn announce(address: SocketAddr, admin: Option<SocketAddr>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "listening http://{address}")?;
+    if let Some(admin) = admin {
+        writeln!(stdout, "admin http://{admin}")?;
+    }
+    stdout.flush()
+}

@@ -1,0 +1,243 @@
+//! Create, get, list, update, delete.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tracing::error;
+
+use super::{App, Shared};
+use crate::spritesd::errors::ApiError;
+use crate::spritesd::names::{is_valid_name, page};
+use crate::spritesd::registry::CreateError;
+use crate::spritesd::sprite::Sprite;
+use crate::spritesd::store::UrlSettings;
+
+const ORGANIZATION: &str = "local";
+const MOST_LABELS: usize = 64;
+const LONGEST_LABEL: usize = 128;
+
+/// The body of a create call. Sizes are accepted and ignored, as the platform does.
+#[derive(Debug, Deserialize)]
+pub(super) struct Create {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    labels: Option<Vec<String>>,
+    #[serde(default)]
+    url_settings: Option<PartialUrlSettings>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Update {
+    #[serde(default)]
+    labels: Option<Vec<String>>,
+    #[serde(default)]
+    clear_labels: bool,
+    #[serde(default)]
+    url_settings: Option<PartialUrlSettings>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PartialUrlSettings {
+    auth: Option<String>,
+    private_access: Option<String>,
+}
+
+impl PartialUrlSettings {
+    fn check(&self, errors: &mut Vec<String>) {
+        if self
+            .auth
+            .as_deref()
+            .is_some_and(|auth| !matches!(auth, "sprite" | "public"))
+        {
+            errors.push("invalid auth type, must be one of: sprite, public".into());
+        }
+        if self
+            .private_access
+            .as_deref()
+            .is_some_and(|access| !matches!(access, "admins" | "org_users"))
+        {
+            errors.push("invalid private access, must be one of: admins, org_users".into());
+        }
+    }
+
+    fn apply(self, settings: &mut UrlSettings) {
+        if let Some(auth) = self.auth {
+            settings.auth = auth;
+        }
+        if self.private_access.is_some() {
+            settings.private_access = self.private_access;
+        }
+    }
+}
+
+fn check_labels(labels: &[String], errors: &mut Vec<String>) {
+    if labels.len() > MOST_LABELS {
+        errors.push(format!("too many labels, at most {MOST_LABELS}"));
+    }
+    if labels.iter().any(|label| {
+        label.is_empty() || label.len() > LONGEST_LABEL || label.chars().any(char::is_control)
+    }) {
+        errors.push("invalid label".into());
+    }
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::Invalid(vec![format!("invalid request body: {error}")]))
+}
+
+fn failed(error: &std::io::Error, what: &str) -> ApiError {
+    error!(%error, "cannot {what}");
+    ApiError::Internal
+}
+
+pub(super) async fn create(
+    State(app): State<Shared>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let Create {
+        name,
+        labels,
+        url_settings,
+    } = parse(&body)?;
+    let labels = labels.unwrap_or_default();
+    let mut errors = Vec::new();
+    if !is_valid_name(&name) {
+        errors.push("invalid sprite name format".to_owned());
+    }
+    check_labels(&labels, &mut errors);
+    let mut settings = UrlSettings::default();
+    if let Some(given) = url_settings {
+        given.check(&mut errors);
+        given.apply(&mut settings);
+    }
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    match app.registry.create(&name, labels, settings).await {
+        Ok(sprite) => Ok((StatusCode::CREATED, Json(object(&app, &sprite)))),
+        Err(CreateError::Duplicate) => Err(ApiError::Duplicate(name)),
+        Err(CreateError::Io(error)) => Err(failed(&error, "create")),
+    }
+}
+
+pub(super) async fn get(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(object(&app, &*app.sprite(&name)?)))
+}
+
+pub(super) async fn update(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<Json<Value>, ApiError> {
+    let Update {
+        labels,
+        clear_labels,
+        url_settings,
+    } = parse(&body)?;
+    let sprite = app.sprite(&name)?;
+    let mut errors = Vec::new();
+    check_labels(labels.as_deref().unwrap_or_default(), &mut errors);
+    if let Some(given) = &url_settings {
+        given.check(&mut errors);
+    }
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    let changed = sprite.change(|meta| {
+        if clear_labels {
+            meta.labels.clear();
+        }
+        if let Some(labels) = labels {
+            meta.labels = labels;
+        }
+        if let Some(given) = url_settings {
+            given.apply(&mut meta.url_settings);
+        }
+        meta.updated_at = jiff::Timestamp::now();
+    });
+    changed.await.map_err(|error| failed(&error, "update"))?;
+    Ok(Json(object(&app, &sprite)))
+}
+
+pub(super) async fn delete(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    // Not tied to the client: half a deletion helps nobody.
+    let deleting = tokio::spawn(async move { app.registry.delete(&name).await });
+    match deleting.await {
+        Ok(Ok(true)) => Ok(StatusCode::NO_CONTENT),
+        Ok(Ok(false)) => Err(ApiError::NoSprite),
+        Ok(Err(error)) => Err(failed(&error, "delete")),
+        Err(error) => Err(failed(&std::io::Error::other(error), "delete")),
+    }
+}
+
+pub(super) async fn list(
+    State(app): State<Shared>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Result<Json<Value>, ApiError> {
+    let limit = match query.get("max_results").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| ApiError::Invalid(vec!["invalid max_results".into()]))?,
+        ),
+    };
+    let all = app.registry.all();
+    let prefix = query.get("prefix").map(String::as_str).unwrap_or_default();
+    let token = query.get("continuation_token").map(String::as_str);
+    let page = page(all.keys().map(String::as_str), prefix, limit, token)
+        .ok_or_else(|| ApiError::Invalid(vec!["invalid continuation_token".into()]))?;
+    let sprites: Vec<Value> = page
+        .names
+        .iter()
+        .filter_map(|name| all.get(name))
+        .map(|sprite| object(&app, sprite))
+        .collect();
+    let running = all
+        .values()
+        .filter(|sprite| sprite.status() == "running")
+        .count();
+    let cold = all.len() - running;
+    Ok(Json(json!({
+        "sprites": sprites, "has_more": page.next.is_some(), "next_continuation_token": page.next,
+        "name": ORGANIZATION, "running": running, "warm": 0, "cold": cold,
+        "org": { "name": ORGANIZATION, "running": running, "warm": 0, "cold": cold, "running_limit": 0, "warm_limit": 0 },
+    })))
+}
+
+/// What is asked of a Sprite that exists but has no such call.
+pub(super) async fn no_route(
+    State(app): State<Shared>,
+    Path((name, _)): Path<(String, String)>,
+) -> ApiError {
+    app.sprite(&name).err().unwrap_or(ApiError::NoRoute)
+}
+
+/// The Sprite object.
+fn object(app: &App, sprite: &Sprite) -> Value {
+    let meta = sprite.meta();
+    let time = |time: jiff::Timestamp| format!("{time:.6}");
+    let last = meta.last_running_at.map(time);
+    json!({
+        "id": meta.id, "name": meta.name, "status": sprite.status(), "labels": meta.labels,
+        "organization": ORGANIZATION, "org_slug": ORGANIZATION,
+        // Names below `localhost` are loopback by definition.
+        "url": format!("http://{}.localhost:{}", meta.name, app.port),
+        "url_settings": meta.url_settings,
+        "created_at": time(meta.created_at), "updated_at": time(meta.updated_at),
+        "last_running_at": last, "last_started_at": last, "last_active_at": last, "last_warming_at": null,
+        "version": last.as_ref().map(|_| "local"), "environment_version": last.as_ref().map(|_| "local"),
+    })
+}

@@ -1,0 +1,47 @@
+//! Behaviour of a whole server on loopback with real sandboxes, seen through raw clients: nothing of the crate's own
+//! client takes part. Needs bubblewrap and the right to make namespaces.
+
+mod attach;
+mod exec;
+mod faults;
+mod files;
+mod isolation;
+mod kill;
+mod restart;
+mod sprites;
+mod support;
+
+/// The server starts parts of itself from its own program. Here that is the test program, which plays them through
+/// these entries; without the server's request they do nothing.
+mod entries {
+    use crate::spritesd::cli;
+    use clap::Parser as _;
+
+    #[test]
+    #[ignore = "a part of a sandbox, started by the server"]
+    fn launch() {
+        if std::env::var_os(crate::spritesd::guest::launch::PLAN).is_some() {
+            cli::inner_part(Some(crate::spritesd::LAUNCH.as_ref()));
+            std::process::exit(1);
+        }
+    }
+
+    #[test]
+    #[ignore = "a part of a sandbox, started by the server"]
+    fn agent() {
+        if std::process::id() == 1 {
+            cli::inner_part(Some(crate::spritesd::AGENT.as_ref()));
+            std::process::exit(0);
+        }
+    }
+
+    #[test]
+    #[ignore = "a server process, started by a test that kills it"]
+    fn server() {
+        if let Ok(arguments) = std::env::var(super::support::ARGUMENTS) {
+            let arguments: Vec<String> = serde_json::from_str(&arguments).unwrap();
+            cli::serve_with(cli::Cli::parse_from(arguments), super::support::program());
+            std::process::exit(0);
+        }
+    }
+}

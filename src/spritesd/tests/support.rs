@@ -1,0 +1,427 @@
+//! A server, and clients that know only HTTP and WebSocket.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::Duration;
+
+use futures::{SinkExt as _, StreamExt as _};
+use http::StatusCode;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::ClientRequestBuilder;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use url::form_urlencoded;
+
+use crate::spritesd::{Config, FaultRule, SelfProgram, Server, start};
+
+pub(super) const TOKEN: &str = "org/1/token/secret-of-the-tests";
+/// Environment variable with the arguments of a server process.
+pub(super) const ARGUMENTS: &str = "SPRITESD_TEST_ARGUMENTS";
+/// No wait of a test is longer: what has not come by then does not come.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// The test program in the place of the server's.
+pub(super) fn program() -> SelfProgram {
+    let entry = |name: &str| {
+        ["--exact", "--ignored", "--nocapture", "--test-threads=1"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain([format!("spritesd::tests::entries::{name}")])
+            .collect()
+    };
+    SelfProgram {
+        path: std::env::current_exe().unwrap(),
+        launch: entry("launch"),
+        agent: entry("agent"),
+    }
+}
+
+/// A server in this process, on a directory of its own.
+pub(super) struct Lab {
+    pub(super) data: TempDir,
+    pub(super) server: Server,
+    pub(super) client: Client,
+}
+
+impl Lab {
+    pub(super) async fn new() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let server = serve(data.path(), Vec::new()).await;
+        let client = Client::new(&format!("http://{}", server.address()));
+        Self {
+            data,
+            server,
+            client,
+        }
+    }
+
+    /// A server with one Sprite.
+    pub(super) async fn with(name: &str) -> Self {
+        let lab = Self::new().await;
+        lab.client.create(name).await;
+        lab
+    }
+
+    pub(super) async fn faults(&self, rules: &str) {
+        let url = format!("http://{}/faults", self.server.admin_address().unwrap());
+        let response = self
+            .client
+            .http
+            .put(url)
+            .body(rules.to_owned())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(
+            response.status(),
+            StatusCode::NO_CONTENT,
+            "{}",
+            response.text().await.unwrap()
+        );
+    }
+
+    /// The event log, as `(event, line)`.
+    pub(super) async fn log(&self) -> Vec<(String, Value)> {
+        let url = format!("http://{}/log", self.server.admin_address().unwrap());
+        let text = self
+            .client
+            .http
+            .get(url)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines
+            .map(|line| (line["event"].as_str().unwrap().to_owned(), line))
+            .collect()
+    }
+}
+
+pub(super) async fn serve(data: &Path, faults: Vec<FaultRule>) -> Server {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let config = Config {
+        listen: any,
+        admin: Some(any),
+        data: data.to_owned(),
+        token: TOKEN.into(),
+        faults,
+        program: program(),
+    };
+    start(config).await.unwrap()
+}
+
+/// A raw client of one server.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) http: reqwest::Client,
+    pub(super) base: String,
+}
+
+impl Client {
+    pub(super) fn new(base: &str) -> Self {
+        static PROVIDER: Once = Once::new();
+        PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let http = reqwest::Client::builder()
+            .timeout(PATIENCE)
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self {
+            http,
+            base: format!("{base}/v1/sprites"),
+        }
+    }
+
+    pub(super) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> (StatusCode, String) {
+        let response = self.request(method, path, body).await.unwrap();
+        (response.status(), response.text().await.unwrap())
+    }
+
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> reqwest::Result<reqwest::Response> {
+        let request = self
+            .http
+            .request(method.parse().unwrap(), format!("{}{path}", self.base));
+        request.bearer_auth(TOKEN).body(body).send().await
+    }
+
+    pub(super) async fn json(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
+        let (status, text) = self.call(method, path, body.to_owned()).await;
+        (
+            status,
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")),
+        )
+    }
+
+    pub(super) async fn create(&self, name: &str) -> Value {
+        let (status, sprite) = self
+            .json("POST", "", &format!(r#"{{"name":"{name}"}}"#))
+            .await;
+        assert_eq!(status, StatusCode::CREATED, "{sprite}");
+        sprite
+    }
+
+    /// Opens an exec socket; `path` is what follows the name and `exec`.
+    pub(super) async fn open(
+        &self,
+        sprite: &str,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Exec, tungstenite::Error> {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(query)
+            .finish();
+        let url = format!(
+            "{}/{sprite}/exec{path}?{query}",
+            self.base.replacen("http", "ws", 1)
+        );
+        let request = ClientRequestBuilder::new(url.parse().unwrap())
+            .with_header("Authorization", format!("Bearer {TOKEN}"));
+        let (socket, response) = connect_async(request).await?;
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.to_str().unwrap().to_owned()))
+            .collect();
+        Ok(Exec {
+            socket,
+            headers,
+            seen: Vec::new(),
+        })
+    }
+
+    /// Starts `argv`.
+    pub(super) async fn start(&self, sprite: &str, argv: &[&str], more: &[(&str, &str)]) -> Exec {
+        let query: Vec<(&str, &str)> = argv
+            .iter()
+            .map(|word| ("cmd", *word))
+            .chain(more.iter().copied())
+            .collect();
+        self.open(sprite, "", &query).await.unwrap()
+    }
+
+    /// Runs `argv` to its end.
+    pub(super) async fn run(&self, sprite: &str, argv: &[&str]) -> Ran {
+        self.start(sprite, argv, &[]).await.finish().await
+    }
+
+    /// Runs a shell script and gives its standard output; it must succeed.
+    pub(super) async fn sh(&self, sprite: &str, script: &str) -> String {
+        let ran = self.run(sprite, &["bash", "-c", script]).await;
+        assert_eq!(
+            (ran.code, ran.close),
+            (Some(0), Some(1000)),
+            "{script}: {}",
+            ran.err()
+        );
+        ran.out()
+    }
+
+    pub(super) async fn sessions(&self, sprite: &str) -> Vec<Value> {
+        let (status, list) = self.json("GET", &format!("/{sprite}/exec"), "").await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(
+            list["count"].as_u64(),
+            list["sessions"].as_array().map(|all| all.len() as u64)
+        );
+        list["sessions"].as_array().unwrap().clone()
+    }
+}
+
+/// What the other side sent, in its order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Seen {
+    Text(Value),
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    Exit(Vec<u8>),
+    Pong(Vec<u8>),
+    Close(Option<u16>),
+    /// The connection ended without a close frame.
+    Broken,
+}
+
+/// An open exec socket.
+pub(super) struct Exec {
+    pub(super) socket: Socket,
+    pub(super) headers: HashMap<String, String>,
+    seen: Vec<Seen>,
+}
+
+impl Exec {
+    pub(super) async fn send(&mut self, frame: &[u8]) {
+        self.socket
+            .send(Message::binary(frame.to_vec()))
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn text(&mut self, text: &str) {
+        self.socket
+            .send(Message::text(text.to_owned()))
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn next(&mut self) -> Seen {
+        let message = tokio::time::timeout(PATIENCE, self.socket.next())
+            .await
+            .expect("nothing came");
+        let seen = match message {
+            Some(Ok(Message::Text(text))) => Seen::Text(serde_json::from_str(&text).unwrap()),
+            Some(Ok(Message::Binary(frame))) => {
+                assert!(frame.len() <= 32 * 1024, "a frame of {} bytes", frame.len());
+                match frame.split_first().unwrap() {
+                    (1, data) => Seen::Stdout(data.to_vec()),
+                    (2, data) => Seen::Stderr(data.to_vec()),
+                    (3, code) => Seen::Exit(code.to_vec()),
+                    other => panic!("a frame of another type: {other:?}"),
+                }
+            }
+            Some(Ok(Message::Pong(data))) => Seen::Pong(data.to_vec()),
+            Some(Ok(Message::Close(frame))) => Seen::Close(frame.map(|frame| frame.code.into())),
+            Some(Ok(other @ (Message::Ping(_) | Message::Frame(_)))) => {
+                panic!("unexpected {other:?}")
+            }
+            Some(Err(_)) | None => Seen::Broken,
+        };
+        self.seen.push(seen.clone());
+        seen
+    }
+
+    /// The session's id, from the first message.
+    pub(super) async fn id(&mut self) -> String {
+        let first = self.next().await;
+        let Seen::Text(info) = &first else {
+            panic!("no session_info but {first:?}")
+        };
+        assert_eq!(info["type"], "session_info");
+        info["session_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Reads until all of standard output so far contains `text`.
+    pub(super) async fn until(&mut self, text: &str) {
+        while !Ran::new(self.seen.clone()).out().contains(text) {
+            let seen = self.next().await;
+            assert!(
+                !matches!(seen, Seen::Close(_) | Seen::Broken),
+                "ended before {text:?}: {:?}",
+                self.seen
+            );
+        }
+    }
+
+    /// Reads to the end.
+    pub(super) async fn finish(mut self) -> Ran {
+        while !matches!(self.next().await, Seen::Close(_) | Seen::Broken) {}
+        Ran::new(self.seen)
+    }
+}
+
+/// A command that has ended, or lost its socket.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) seen: Vec<Seen>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    pub(super) code: Option<u8>,
+    pub(super) close: Option<u16>,
+}
+
+impl Ran {
+    fn new(seen: Vec<Seen>) -> Self {
+        let mut ran = Self {
+            seen: Vec::new(),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            code: None,
+            close: None,
+        };
+        for one in &seen {
+            match one {
+                Seen::Stdout(data) => ran.stdout.extend(data),
+                Seen::Stderr(data) => ran.stderr.extend(data),
+                Seen::Exit(code) => {
+                    let [code] = code[..] else {
+                        panic!("exit payload {code:?}")
+                    };
+                    ran.code = Some(code);
+                }
+                Seen::Close(code) => ran.close = *code,
+                Seen::Text(_) | Seen::Pong(_) | Seen::Broken => {}
+            }
+        }
+        ran.seen = seen;
+        ran
+    }
+
+    pub(super) fn out(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    pub(super) fn err(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+}
+
+/// Processes of this machine whose command line contains `mark`.
+pub(super) fn processes_with(mark: &str) -> Vec<PathBuf> {
+    in_proc("cmdline", mark)
+}
+
+/// Processes of this machine that see a mount of something below `directory`.
+pub(super) fn mounts_of(directory: &Path) -> Vec<PathBuf> {
+    in_proc("mountinfo", directory.to_str().unwrap())
+}
+
+fn in_proc(file: &str, mark: &str) -> Vec<PathBuf> {
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let processes = processes.filter(|path| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+    });
+    processes
+        .filter(|path| {
+            let text = std::fs::read(path.join(file)).unwrap_or_default();
+            text.windows(mark.len())
+                .any(|window| window == mark.as_bytes())
+        })
+        .collect()
+}
+
+/// Asks again until the answer is yes; for what no event announces.
+pub(super) async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !is().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking)
+        .await
+        .unwrap_or_else(|_| panic!("never: {what}"));
+}
