@@ -27,6 +27,16 @@ impl SessionView {
     }
 }
 
+impl SessionView {
+    /// Its resource version.
+    pub fn version(&self) -> Option<String> {
+        match self {
+            Self::Present(session) => session.resource_version(),
+            Self::Absent | Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// What a cache holds of it.
 pub fn of(guarded: Option<&DeserializeGuard<SandboxSession>>) -> SessionView {
     match guarded.map(|g| &g.0) {

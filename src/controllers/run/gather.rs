@@ -14,7 +14,7 @@ use super::{
         session_view::{self, SessionView},
     },
     executions::View,
-    reads::Read,
+    reads::{Read, Seen},
 };
 use crate::{
     access::switch::{self, Switch},
@@ -45,8 +45,6 @@ pub struct Observed {
     pub execution: Option<View>,
     /// How many commands run in the session.
     pub in_session: usize,
-    /// Whether all of it was read from the servers just now.
-    pub fresh: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -76,7 +74,6 @@ pub fn cached(context: &Context, run: Arc<Run>) -> Observed {
         switch: *context.switch.borrow(),
         execution: context.executions.view(&uid),
         in_session: session_uid.map_or(0, |uid| context.executions.in_session(&uid)),
-        fresh: false,
         now: context.now(),
         run,
         uid,
@@ -110,7 +107,7 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
     let namespace = cached.run.namespace().unwrap_or_default();
     let cached_names = policy_names(context, &cached.run, &cached.session);
     let (session, policy, own, tenant, switch) = tokio::join!(
-        session(context, &namespace, &cached.session_name),
+        session(context, &namespace, &cached.session_name, cached.session.version()),
         policy(context, &cached_names.session),
         async {
             match &cached_names.run {
@@ -142,7 +139,6 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
         tenant: tenant?,
         switch: switch?,
         in_session,
-        fresh: true,
         now: context.now(),
         ..cached
     })
@@ -156,9 +152,9 @@ fn shared<T>(read: Read<T, kube::Error>) -> Result<T, Error> {
     })
 }
 
-async fn session(context: &Context, namespace: &str, name: &str) -> Result<SessionView, Error> {
+async fn session(context: &Context, namespace: &str, name: &str, seen: Seen) -> Result<SessionView, Error> {
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), namespace);
-    let key = (namespace.to_owned(), name.to_owned());
+    let key = (namespace.to_owned(), name.to_owned(), seen);
     let name = name.to_owned();
     let read = context.reads.sessions.get(key, move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
     Ok(match shared(read.await)? {
@@ -172,7 +168,8 @@ async fn policy(context: &Context, name: &str) -> Result<PolicyView, Error> {
     let api: Api<ExecutionPolicy> = Api::all(context.client.clone());
     let selector = context.settings.policy_selector.clone();
     let wanted = name.to_owned();
-    let read = context.reads.policies.get(name.to_owned(), move || async move {
+    let seen = context.policies.get_named(name).and_then(|policy| policy.resource_version());
+    let read = context.reads.policies.get((name.to_owned(), seen), move || async move {
         let mut params = ListParams::default().fields(&format!("metadata.name={wanted}"));
         params.label_selector = selector;
         Ok(api.list(&params).await?.items.into_iter().next().map(Arc::new))
@@ -186,7 +183,8 @@ async fn policy(context: &Context, name: &str) -> Result<PolicyView, Error> {
 async fn tenant(context: &Context, namespace: &str) -> Result<Tenant, Error> {
     let api: Api<Namespace> = Api::all(context.client.clone());
     let name = namespace.to_owned();
-    let read = context.reads.namespaces.get(name.clone(), move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
+    let seen = context.namespaces.get_named(namespace).and_then(|namespace| namespace.resource_version());
+    let read = context.reads.namespaces.get((name.clone(), seen), move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
     Ok(Tenant::of(shared(read.await)?.as_deref()))
 }
 

@@ -58,15 +58,18 @@ impl<K: Eq + Hash, T: Clone + Send + Sync + 'static, E: Send + Sync + 'static> S
     }
 }
 
+/// The version of an object that the cache showed: a read from before it is of no use to whoever has seen it.
+pub type Seen = Option<String>;
+
 /// Every kind that is shared.
 #[derive(Debug, Default)]
 pub struct Reads {
     /// Sessions by namespace and name.
-    pub sessions: SharedRead<(String, String), Option<Arc<SandboxSession>>, kube::Error>,
+    pub sessions: SharedRead<(String, String, Seen), Option<Arc<SandboxSession>>, kube::Error>,
     /// Policies by name.
-    pub policies: SharedRead<String, Option<Arc<ExecutionPolicy>>, kube::Error>,
+    pub policies: SharedRead<(String, Seen), Option<Arc<ExecutionPolicy>>, kube::Error>,
     /// Namespaces by name.
-    pub namespaces: SharedRead<String, Option<Arc<Namespace>>, kube::Error>,
+    pub namespaces: SharedRead<(String, Seen), Option<Arc<Namespace>>, kube::Error>,
     /// The switch.
     pub switch: SharedRead<(), Switch, kube::Error>,
     /// Sprites by name.
