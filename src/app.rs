@@ -133,7 +133,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     });
     let settings = settings(&client, &config).await?;
     tracing::info!(installation = settings.installation, "starting controllers");
-    let result = controllers(client, sprites, secret, settings, metrics, readiness, lease, &config, working.clone()).await;
+    let result =
+        controllers(client, sprites, secret, settings, metrics, readiness, lease, &config, working.clone()).await;
     working.cancel();
     let held = timeout(GRACE, holding).await;
     result?;

@@ -122,13 +122,20 @@ impl RunArgs {
         let url = url.and_then(|text| {
             let parsed = Url::parse(text);
             if let Err(error) = &parsed {
-                errors.push(format!("--sprites-url: `{text}` is no URL ({error}): write one such as https://api.example.com"));
+                errors.push(format!(
+                    "--sprites-url: `{text}` is no URL ({error}): write one such as https://api.example.com"
+                ));
             }
             parsed.ok()
         });
-        let token = required(&mut errors, "--sprites-token-file", self.sprites_token_file.as_ref(), "a file with the token");
-        let secret =
-            required(&mut errors, "--session-secret-file", self.session_secret_file.as_ref(), "a file with 32 random bytes");
+        let token =
+            required(&mut errors, "--sprites-token-file", self.sprites_token_file.as_ref(), "a file with the token");
+        let secret = required(
+            &mut errors,
+            "--session-secret-file",
+            self.session_secret_file.as_ref(),
+            "a file with 32 random bytes",
+        );
         let namespace = required(
             &mut errors,
             "--operator-namespace",
@@ -165,11 +172,8 @@ impl RunArgs {
         {
             errors.push(format!("--sprites-url: {error}"));
         }
-        let scope = if self.watch_namespace.is_empty() {
-            Scope::All
-        } else {
-            Scope::Namespaces(self.watch_namespace.clone())
-        };
+        let scope =
+            if self.watch_namespace.is_empty() { Scope::All } else { Scope::Namespaces(self.watch_namespace.clone()) };
         match (sprites, secret, namespace, errors.is_empty()) {
             (Some(sprites), Some(secret), Some(namespace), true) => Ok(Config {
                 sprites,
@@ -217,8 +221,17 @@ mod tests {
     #[test]
     fn plain_http_to_a_host_that_is_not_loopback_is_refused() {
         let with = |url: &str| {
-            args(&["--sprites-url", url, "--sprites-token-file", "t", "--session-secret-file", "s", "--operator-namespace", "n"])
-                .check()
+            args(&[
+                "--sprites-url",
+                url,
+                "--sprites-token-file",
+                "t",
+                "--session-secret-file",
+                "s",
+                "--operator-namespace",
+                "n",
+            ])
+            .check()
         };
         assert!(with("http://127.0.0.1:1").is_ok());
         assert!(with("https://api.example.com").is_ok());

@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod execution_policy;
 pub mod names;
 pub mod reasons;
+mod reference;
 pub mod run;
 pub mod run_status;
 pub mod sandbox_session;
@@ -15,6 +16,7 @@ mod schema;
 pub mod values;
 
 pub use execution_policy::{ExecutionPolicy, ExecutionPolicySpec, ExecutionPolicyStatus};
+pub use reference::reference;
 pub use run::{Run, RunSpec};
 pub use run_status::RunStatus;
 pub use sandbox_session::{SandboxSession, SandboxSessionSpec, SandboxSessionStatus};

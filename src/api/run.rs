@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     execution_policy::{EnvVar, env_schema},
     run_status::RunStatus,
-    sandbox_session::{PolicyRef, conversation_schema, drive_schema},
+    sandbox_session::{PolicyRef, component_schema},
     schema,
     values::GoDuration,
 };
@@ -80,28 +80,25 @@ pub struct RunSpec {
     /// The agent that asked for it; both it and the actor must be allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Agent>,
-    /// Longest run time of the command. Absent: the policy's limits.timeout.
+    /// Longest run time of the command. Absent: the policy's limits.timeout. At least 1ms, at most 55m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "timeout_schema")]
     pub timeout: Option<GoDuration>,
     /// Set to true to stop the Run; cannot be taken back.
     #[serde(default)]
     pub cancel: bool,
-    /// The Run is deleted so long after it finished. Absent: 24h. 0s: as soon as it is recorded.
+    /// The Run is deleted so long after it finished. Absent: 24h. 0s: as soon as it is recorded. At most
+    /// 8760h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "ttl_schema")]
     pub ttl_after_finished: Option<GoDuration>,
 }
 
 fn timeout_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("55m", false, "Longest run time of the command. Absent: the policy's limits.timeout. At most 55m.")
+    schema::duration("55m", false)
 }
 fn ttl_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration(
-        "8760h",
-        true,
-        "The Run is deleted so long after it finished. Absent: 24h. 0s: as soon as it is recorded.",
-    )
+    schema::duration("8760h", true)
 }
 
 /// In which session a Run runs: `{name}`, `{drive}` or `{drive, conversation}`.
@@ -112,19 +109,18 @@ pub struct SessionSelector {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "session_name_schema")]
     pub name: Option<String>,
-    /// A drive: alone, the Run gets a session of its own that is deleted when it finishes.
+    /// A drive: alone, the Run gets a session of its own that is deleted when it finishes. At most 253 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "drive_schema")]
+    #[schemars(schema_with = "component_schema")]
     pub drive: Option<String>,
-    /// A conversation of the drive: the one session of both is used, and made if need be.
+    /// A conversation of the drive: the one session of both is used, and made if need be. At most 253 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "conversation_schema")]
+    #[schemars(schema_with = "component_schema")]
     pub conversation: Option<String>,
 }
 
 fn session_name_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 253, "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
-        "description": "Name of a SandboxSession in this namespace; waited for until limits.start when it does not exist yet."})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 253, "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"})
 }
 
 /// A bash script.
@@ -138,7 +134,7 @@ pub struct Bash {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "cwd_schema")]
     pub cwd: Option<String>,
-    /// Environment variables; only names that the policy allows.
+    /// Environment variables, each name once; only names that the policy allows. At most 128 of 32Ki each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "env_schema")]
     pub env: Vec<EnvVar>,
@@ -149,21 +145,17 @@ pub struct Bash {
 }
 
 fn command_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 65_536, "pattern": r"^[^\x00]+$",
-        "description": "The script, run by the guest's bash. No NUL; its length is limited by the policy, at most 64Ki."})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 65_536, "pattern": r"^[^\x00]+$"})
 }
 fn cwd_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 4096, "pattern": r"^[^\x00]+$",
-        "description": "Working directory: relative to /workspace, or absolute under it. Absent: /workspace."})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 4096, "pattern": r"^[^\x00]+$"})
 }
 fn stdin_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 524_288,
-        "description": "What the script reads from stdin; limited by the policy, at most 512Ki."})
+    json_schema!({"type": "string", "maxLength": 524_288})
 }
 
 fn path_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 4096, "pattern": r"^[^\x00]+$",
-        "description": "A file: relative to /workspace, or absolute under it."})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 4096, "pattern": r"^[^\x00]+$"})
 }
 
 /// Writes a file, whole and atomically; parents are made.
@@ -173,7 +165,7 @@ pub struct WriteFile {
     /// A file: relative to /workspace, or absolute under it.
     #[schemars(schema_with = "path_schema")]
     pub path: String,
-    /// Its content as text.
+    /// Its content as text; limited by the policy, at most 512Ki.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "content_schema")]
     pub content: Option<String>,
@@ -188,15 +180,13 @@ pub struct WriteFile {
 }
 
 fn content_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 524_288, "description": "Its content as text."})
+    json_schema!({"type": "string", "maxLength": 524_288})
 }
 fn base64_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 699_052, "pattern": "^[A-Za-z0-9+/]*={0,2}$",
-        "description": "Its content as base64 (RFC 4648, with padding)."})
+    json_schema!({"type": "string", "maxLength": 699_052, "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})
 }
 fn mode_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 4, "pattern": "^0?[0-7]{3}$",
-        "description": "Permissions as an octal string, such as \"0644\". Absent: \"0644\"."})
+    json_schema!({"type": "string", "maxLength": 4, "pattern": "^0?[0-7]{3}$"})
 }
 
 /// Reads a file.
@@ -210,15 +200,14 @@ pub struct ReadFile {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_099_511_627_776i64))]
     pub offset: i64,
-    /// Bytes to read. Absent: as many as the policy allows.
+    /// Bytes to read. Absent: as many as the policy allows, at most 128Ki.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "length_schema")]
     pub length: Option<i64>,
 }
 
 fn length_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "format": "int64", "minimum": 0, "maximum": 131_072,
-        "description": "Bytes to read. Absent: as many as the policy allows."})
+    json_schema!({"type": "integer", "format": "int64", "minimum": 0, "maximum": 131_072})
 }
 
 /// Replaces text in a file.
@@ -228,10 +217,10 @@ pub struct EditFile {
     /// A file: relative to /workspace, or absolute under it.
     #[schemars(schema_with = "path_schema")]
     pub path: String,
-    /// What stands there; must occur exactly once unless replaceAll.
+    /// What stands there; must occur exactly once unless replaceAll. At most 64Ki.
     #[schemars(length(min = 1, max = 65_536))]
     pub old_text: String,
-    /// What shall stand there.
+    /// What shall stand there. At most 64Ki.
     #[schemars(length(max = 65_536))]
     pub new_text: String,
     /// Replace every occurrence.
@@ -250,22 +239,22 @@ pub struct Actor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub uid: Option<String>,
-    /// Groups of the user.
+    /// Groups of the user. At most 1024.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "groups_schema")]
     pub groups: Vec<String>,
-    /// Extra attributes of the user.
+    /// Extra attributes of the user. At most 64 keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "extra_schema")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 fn groups_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "array", "maxItems": 1024, "x-kubernetes-list-type": "atomic", "description": "Groups of the user. At most 1024.",
+    json_schema!({"type": "array", "maxItems": 1024, "x-kubernetes-list-type": "atomic",
         "items": {"type": "string", "maxLength": 1024}})
 }
 fn extra_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "maxProperties": 64, "description": "Extra attributes of the user. At most 64 keys.",
+    json_schema!({"type": "object", "maxProperties": 64,
         "additionalProperties": {"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 4096}}})
 }
 

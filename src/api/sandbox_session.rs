@@ -48,11 +48,12 @@ use super::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxSessionSpec {
-    /// The drive whose data this session works on; what `execute` is granted on. Cannot change.
-    #[schemars(schema_with = "drive_schema")]
+    /// The drive whose data this session works on; what `execute` is granted on. Any text without NUL, at most
+    /// 253 bytes. Cannot change.
+    #[schemars(schema_with = "component_schema")]
     pub drive: String,
-    /// The conversation within the drive. Cannot change.
-    #[schemars(schema_with = "conversation_schema")]
+    /// The conversation within the drive. Any text without NUL, at most 253 bytes. Cannot change.
+    #[schemars(schema_with = "component_schema")]
     pub conversation: String,
     /// The policy of this session. Absent: the policy named default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,15 +66,10 @@ pub struct SandboxSessionSpec {
     pub access: Access,
 }
 
-/// The schema of a drive's name, also in a Run.
-pub(super) fn drive_schema(_: &mut SchemaGenerator) -> Schema {
+/// The schema of the name of a drive or conversation, also in a Run.
+pub(super) fn component_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 253, "pattern": r"^[^\x00]+$",
-        "description": "The drive whose data this session works on; what `execute` is granted on. Any text of 1 to 253 characters without NUL. Cannot change."})
-}
-/// The schema of a conversation's name, also in a Run.
-pub(super) fn conversation_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 253, "pattern": r"^[^\x00]+$",
-        "description": "The conversation within the drive. Any text of 1 to 253 characters without NUL. Cannot change."})
+        "x-kubernetes-validations": [{"rule": "size(bytes(self)) <= 253", "message": "at most 253 bytes of UTF-8: write a shorter name"}]})
 }
 
 /// Names an `ExecutionPolicy`.

@@ -56,7 +56,7 @@ fn complete(kind: &'static str, crd: CustomResourceDefinition) -> Result<CustomR
 }
 
 /// Makes a generated schema one that Kubernetes knows: an explicit null is pruned only where a field is not nullable (kept,
-/// it would count as present in rules), and integers are signed.
+/// it would count as present in rules), integers are signed, and a size is an integer or a string.
 fn normalise(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(map) => {
@@ -67,6 +67,10 @@ fn normalise(value: &mut serde_json::Value) {
                 Some("uint32" | "uint64") => Some("int64"),
                 _ => None,
             };
+            // The one form of it that Kubernetes allows; generation empties it.
+            if map.get("x-kubernetes-int-or-string") == Some(&json!(true)) {
+                map.insert("anyOf".to_owned(), json!([{"type": "integer"}, {"type": "string"}]));
+            }
             if let Some(signed) = signed {
                 map.insert("format".to_owned(), json!(signed));
             }
@@ -80,34 +84,46 @@ fn normalise(value: &mut serde_json::Value) {
     }
 }
 
+/// The form of a duration: Go's, and only what is a whole number of nanoseconds.
+pub const DURATION: &str = r"^[+]?(0|(([0-9]+(\.[0-9]{0,6})?|\.[0-9]{1,6})(ms|s|m|h)|[0-9]+(ns|us|µs|μs))+)$";
+
 /// A duration of at most `max` (Go syntax); zero is allowed only when `zero` says so.
-pub fn duration(max: &str, zero: bool, description: &str) -> Schema {
-    let low = if zero { "duration('0s')" } else { "duration('1ms')" };
-    let range = if zero { "0s and up" } else { "more than zero" };
+pub fn duration(max: &str, zero: bool) -> Schema {
+    let low = if zero { "0s" } else { "1ms" };
     json_schema!({
         "type": "string",
-        "description": description,
         "minLength": 1,
         "maxLength": 32,
-        "pattern": r"^[+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$",
+        "pattern": DURATION,
         "x-kubernetes-validations": [{
-            "rule": format!("duration(self) <= duration('{max}') && duration(self) >= {low}"),
-            "message": format!("write a duration such as 30s, 5m or 1h30m: {range}, at most {max}"),
+            "rule": format!("duration(self) <= duration('{max}') && duration(self) >= duration('{low}')"),
+            "message": format!("write a duration such as 30s, 5m or 1h30m: at least {low}, at most {max}"),
         }],
     })
 }
 
-/// A size of at most `max` bytes: an integer, or a Kubernetes quantity.
-pub fn size(max: u64, description: &str) -> Schema {
+/// The form of a size that is written as text: a Kubernetes quantity.
+pub const QUANTITY: &str =
+    r"^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?(0?[0-9]|1[0-8]))?$";
+
+/// A size of at most `max` bytes: an integer, or a Kubernetes quantity that is a whole number of bytes.
+pub fn size(max: u64) -> Schema {
+    // The rounded number is compared exactly, so a fraction is refused, however the float was rounded.
+    let rule = format!(
+        "type(self) == int ? self >= 0 && self <= {max} : isQuantity(self) && !quantity(self).isLessThan(quantity('0')) \
+         && !quantity(self).isGreaterThan(quantity('{max}')) \
+         && quantity(self).compareTo(quantity(string(int(quantity(self).asApproximateFloat() + 0.5)))) == 0"
+    );
     json_schema!({
         "x-kubernetes-int-or-string": true,
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "description": description,
         "maxLength": 32,
-        "pattern": r"^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?$",
+        "pattern": QUANTITY,
         "x-kubernetes-validations": [{
-            "rule": format!("type(self) == int ? self >= 0 && self <= {max} : isQuantity(self) && !quantity(self).isGreaterThan(quantity('{max}'))"),
-            "message": format!("write bytes as an integer or a quantity such as 64Ki: at least 0, at most {}", human(max)),
+            "rule": rule,
+            "message": format!(
+                "write whole bytes as an integer or a quantity such as 64Ki: at least 0, at most {}",
+                human(max)
+            ),
         }],
     })
 }

@@ -181,7 +181,9 @@ where
                     Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
                     Err(controller::Error::ReconcilerFailed(error, object)) => match error.class() {
                         Class::Outdated => tracing::debug!(kind, %object, %error, "outdated"),
-                        Class::Transient | Class::RateLimited(_) => tracing::warn!(kind, %object, %error, "a reconcile failed"),
+                        Class::Transient | Class::RateLimited(_) => {
+                            tracing::warn!(kind, %object, %error, "a reconcile failed")
+                        }
                     },
                     Err(error) => tracing::warn!(kind, %error, "the queue"),
                 }

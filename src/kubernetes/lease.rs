@@ -220,7 +220,11 @@ mod tests {
     use super::*;
 
     fn spec(holder: Option<&str>) -> LeaseSpec {
-        LeaseSpec { holder_identity: holder.map(str::to_owned), lease_duration_seconds: Some(30), ..LeaseSpec::default() }
+        LeaseSpec {
+            holder_identity: holder.map(str::to_owned),
+            lease_duration_seconds: Some(30),
+            ..LeaseSpec::default()
+        }
     }
 
     #[tokio::test(start_paused = true)]

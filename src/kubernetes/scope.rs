@@ -106,7 +106,10 @@ where
 }
 
 /// Watches cluster-scoped objects: all that match, or one scope a name.
-pub fn cluster<K>(client: &Client, selections: Vec<(Option<String>, watcher::Config)>) -> (Cache<K>, Vec<(Option<String>, Changes<K>)>)
+pub fn cluster<K>(
+    client: &Client,
+    selections: Vec<(Option<String>, watcher::Config)>,
+) -> (Cache<K>, Vec<(Option<String>, Changes<K>)>)
 where
     K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
         + Clone

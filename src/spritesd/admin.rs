@@ -34,9 +34,5 @@ async fn set_faults(State(app): State<Arc<App>>, body: Bytes) -> Result<StatusCo
 }
 
 async fn log(State(app): State<Arc<App>>) -> Response {
-    (
-        [(header::CONTENT_TYPE, "application/x-ndjson")],
-        app.registry.shared.log.ndjson(),
-    )
-        .into_response()
+    ([(header::CONTENT_TYPE, "application/x-ndjson")], app.registry.shared.log.ndjson()).into_response()
 }

@@ -87,12 +87,8 @@ pub fn main(cli: Cli) -> ExitCode {
 
 /// Runs the server with parts of itself started from `program`.
 pub(crate) fn serve_with(cli: Cli, program: SelfProgram) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let result = runtime
-        .map_err(StartError::Io)
-        .and_then(|runtime| runtime.block_on(run(cli, program)));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result = runtime.map_err(StartError::Io).and_then(|runtime| runtime.block_on(run(cli, program)));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -103,32 +99,15 @@ pub(crate) fn serve_with(cli: Cli, program: SelfProgram) -> ExitCode {
 }
 
 async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
-    let Cli {
-        listen,
-        data,
-        token_file,
-        guest: GuestKind::Bubblewrap,
-        network: NetworkKind::None,
-        admin,
-        faults,
-    } = cli;
+    let Cli { listen, data, token_file, guest: GuestKind::Bubblewrap, network: NetworkKind::None, admin, faults } = cli;
     let faults: Vec<FaultRule> = match faults {
-        Some(path) => serde_json::from_slice(&std::fs::read(path)?)
-            .map_err(|e| StartError::Faults(e.to_string()))?,
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?).map_err(|e| StartError::Faults(e.to_string()))?,
         None => Vec::new(),
     };
     let token = SecretString::from(std::fs::read_to_string(token_file)?.trim().to_owned());
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let server = super::start(Config {
-        listen,
-        admin,
-        data,
-        token,
-        faults,
-        program,
-    })
-    .await?;
+    let server = super::start(Config { listen, admin, data, token, faults, program }).await?;
     announce(server.address(), server.admin_address())?;
     tokio::select! {
         _ = terminate.recv() => {}

@@ -7,11 +7,7 @@ const LONGEST: f64 = 10.0 * 365.0 * 86_400.0;
 
 /// Parses a duration; `None` when it is none, negative or absurd.
 pub(crate) fn parse(text: &str) -> Option<Duration> {
-    if text.is_empty()
-        || !text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'.' || !b.is_ascii())
-    {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || !b.is_ascii()) {
         return None;
     }
     let total = if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
@@ -27,9 +23,7 @@ fn go_seconds(mut rest: &str) -> Option<f64> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
         let (number, tail) = rest.split_at_checked(digits)?;
-        let unit_end = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
+        let unit_end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
         let (unit, tail) = tail.split_at_checked(unit_end)?;
         let scale = match unit {
             "ns" => 1e-9,

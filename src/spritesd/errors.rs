@@ -44,11 +44,7 @@ pub(crate) struct FileError {
 
 impl FileError {
     pub(crate) fn new(code: &str, error: &str, path: &str) -> Self {
-        Self {
-            code: code.into(),
-            error: format!("{path}: {error}"),
-            path: path.into(),
-        }
+        Self { code: code.into(), error: format!("{path}: {error}"), path: path.into() }
     }
 
     fn status(&self) -> StatusCode {
@@ -97,9 +93,7 @@ impl IntoResponse for ApiError {
                 StatusCode::CONFLICT,
                 &format!("A sprite named '{name}' already exists. Please choose a different name."),
             ),
-            Self::Invalid(errors) => {
-                (StatusCode::BAD_REQUEST, Json(json!({ "errors": errors }))).into_response()
-            }
+            Self::Invalid(errors) => (StatusCode::BAD_REQUEST, Json(json!({ "errors": errors }))).into_response(),
             Self::Text(status, text) => (status, text).into_response(),
             Self::File(error) => (error.status(), Json(error)).into_response(),
             Self::RateLimited(seconds) => {
@@ -110,9 +104,7 @@ impl IntoResponse for ApiError {
                     "retry_after_seconds": seconds, "upgrade_available": false,
                 });
                 let mut response = (StatusCode::TOO_MANY_REQUESTS, Json(body)).into_response();
-                response
-                    .headers_mut()
-                    .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
                 response
             }
         }

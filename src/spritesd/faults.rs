@@ -104,18 +104,7 @@ impl Faults {
         for (index, rule) in rules.iter().enumerate() {
             rule.check().map_err(|why| format!("rule {index}: {why}"))?;
         }
-        *self.lock() = rules
-            .into_iter()
-            .map(|rule| {
-                (
-                    FaultRule {
-                        hits: 0,
-                        ..rule.clone()
-                    },
-                    Dice(rule.seed),
-                )
-            })
-            .collect();
+        *self.lock() = rules.into_iter().map(|rule| (FaultRule { hits: 0, ..rule.clone() }, Dice(rule.seed))).collect();
         Ok(())
     }
 
@@ -130,18 +119,11 @@ impl Faults {
             if !rule.fits(call) || rule.count.is_some_and(|count| rule.hits >= count) {
                 continue;
             }
-            if rule
-                .probability
-                .is_some_and(|probability| dice.roll() >= probability)
-            {
+            if rule.probability.is_some_and(|probability| dice.roll() >= probability) {
                 continue;
             }
             rule.hits += 1;
-            let delay = rule
-                .delay
-                .as_deref()
-                .and_then(duration::parse)
-                .unwrap_or_default();
+            let delay = rule.delay.as_deref().and_then(duration::parse).unwrap_or_default();
             return Some(Fault {
                 effect: rule.effect,
                 delay,
@@ -159,20 +141,13 @@ impl Faults {
 
 impl FaultRule {
     fn check(&self) -> Result<(), &'static str> {
-        if self
-            .delay
-            .as_deref()
-            .is_some_and(|text| duration::parse(text).is_none())
-        {
+        if self.delay.as_deref().is_some_and(|text| duration::parse(text).is_none()) {
             return Err("delay is no duration");
         }
         if self.probability.is_some_and(|p| !(0.0..=1.0).contains(&p)) {
             return Err("probability is not between 0 and 1");
         }
-        if self
-            .status
-            .is_some_and(|status| !(400..=599).contains(&status))
-        {
+        if self.status.is_some_and(|status| !(400..=599).contains(&status)) {
             return Err("status is no error");
         }
         if self.count.is_some() && self.probability.is_some() {
@@ -183,14 +158,8 @@ impl FaultRule {
 
     fn fits(&self, call: &Call<'_>) -> bool {
         (self.route == "*" || self.route == call.route)
-            && self
-                .method
-                .as_deref()
-                .is_none_or(|method| method.eq_ignore_ascii_case(call.method))
-            && self
-                .matching
-                .as_deref()
-                .is_none_or(|part| call.sprite.contains(part) || call.argv.contains(part))
+            && self.method.as_deref().is_none_or(|method| method.eq_ignore_ascii_case(call.method))
+            && self.matching.as_deref().is_none_or(|part| call.sprite.contains(part) || call.argv.contains(part))
     }
 }
 
@@ -220,24 +189,15 @@ mod tests {
     }
 
     fn call<'a>(route: &'a str, argv: &'a str) -> Call<'a> {
-        Call {
-            route,
-            method: "GET",
-            sprite: "one",
-            argv,
-        }
+        Call { route, method: "GET", sprite: "one", argv }
     }
 
     #[test]
     fn a_rule_is_used_up_by_what_it_hits() {
-        let faults =
-            faults(r#"[{"route":"exec","match":"uid-7","effect":"early-close","count":1}]"#);
+        let faults = faults(r#"[{"route":"exec","match":"uid-7","effect":"early-close","count":1}]"#);
         assert_eq!(faults.meet(&call("get", "uid-7")), None);
         assert_eq!(faults.meet(&call("exec", "uid-8")), None);
-        assert_eq!(
-            faults.meet(&call("exec", "bash uid-7")).map(|f| f.effect),
-            Some(Effect::EarlyClose)
-        );
+        assert_eq!(faults.meet(&call("exec", "bash uid-7")).map(|f| f.effect), Some(Effect::EarlyClose));
         assert_eq!(faults.meet(&call("exec", "bash uid-7")), None);
         assert_eq!(faults.rules()[0].hits, 1);
     }
@@ -248,10 +208,7 @@ mod tests {
             r#"[{"route":"*","method":"post","effect":"rate-limit"},{"route":"get","match":"on","effect":"delay","delay":"2s"}]"#,
         );
         let met = faults.meet(&call("get", "")).unwrap();
-        assert_eq!(
-            (met.effect, met.delay),
-            (Effect::Delay, Duration::from_secs(2))
-        );
+        assert_eq!((met.effect, met.delay), (Effect::Delay, Duration::from_secs(2)));
     }
 
     #[test]
@@ -259,9 +216,7 @@ mod tests {
         let rules = r#"[{"route":"get","effect":"error-before","probability":0.25,"seed":42}]"#;
         let run = || {
             let faults = faults(rules);
-            (0..1000)
-                .map(|_| faults.meet(&call("get", "")).is_some())
-                .collect::<Vec<_>>()
+            (0..1000).map(|_| faults.meet(&call("get", "")).is_some()).collect::<Vec<_>>()
         };
         assert_eq!(run(), run());
         assert!((200..300).contains(&run().iter().filter(|hit| **hit).count()));
@@ -275,16 +230,8 @@ mod tests {
             r#"[{"route":"get","effect":"error-before","status":200}]"#,
             r#"[{"route":"get","effect":"delay","count":1,"probability":0.5}]"#,
         ] {
-            assert!(
-                Faults::default()
-                    .replace(serde_json::from_str(bad).unwrap())
-                    .is_err(),
-                "{bad}"
-            );
+            assert!(Faults::default().replace(serde_json::from_str(bad).unwrap()).is_err(), "{bad}");
         }
-        assert!(
-            serde_json::from_str::<Vec<FaultRule>>(r#"[{"route":"get","effect":"explode"}]"#)
-                .is_err()
-        );
+        assert!(serde_json::from_str::<Vec<FaultRule>>(r#"[{"route":"get","effect":"explode"}]"#).is_err());
     }
 }

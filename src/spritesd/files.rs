@@ -43,21 +43,14 @@ pub(crate) struct Opened {
 /// Opens a regular file.
 pub(crate) async fn open(guest: &Guest, path: String) -> Result<Opened, FilesError> {
     match guest.ask(Request::OpenRead { path }, &[]).await? {
-        (Answer::Opened { size, .. }, Some(fd)) => Ok(Opened {
-            file: fd.into(),
-            size,
-        }),
+        (Answer::Opened { size, .. }, Some(fd)) => Ok(Opened { file: fd.into(), size }),
         (answer, _) => Err(unexpected(answer)),
     }
 }
 
 impl Opened {
     /// Streams `length` bytes from `start`, fewer if the file shrinks meanwhile.
-    pub(crate) fn stream(
-        self,
-        start: u64,
-        length: u64,
-    ) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    pub(crate) fn stream(self, start: u64, length: u64) -> impl Stream<Item = io::Result<Bytes>> + Send {
         let Self { mut file, .. } = self;
         let (chunks, queue) = tokio::sync::mpsc::channel(4);
         // One blocking task a transfer, ended by the client's leaving at the next chunk.
@@ -77,17 +70,12 @@ impl Opened {
             loop {
                 let chunk: io::Result<Bytes> = read();
                 let last = chunk.as_ref().map_or(true, Bytes::is_empty);
-                if chunk.as_ref().is_ok_and(Bytes::is_empty)
-                    || chunks.blocking_send(chunk).is_err()
-                    || last
-                {
+                if chunk.as_ref().is_ok_and(Bytes::is_empty) || chunks.blocking_send(chunk).is_err() || last {
                     return;
                 }
             }
         });
-        futures::stream::unfold(queue, |mut queue| async move {
-            Some((queue.recv().await?, queue))
-        })
+        futures::stream::unfold(queue, |mut queue| async move { Some((queue.recv().await?, queue)) })
     }
 }
 
@@ -100,22 +88,14 @@ pub(crate) async fn write(
     body: Body,
     largest: usize,
 ) -> Result<(u64, u32), FilesError> {
-    let (ticket, fd) = match guest
-        .ask(Request::BeginWrite { path, parents }, &[])
-        .await?
-    {
+    let (ticket, fd) = match guest.ask(Request::BeginWrite { path, parents }, &[]).await? {
         (Answer::Opened { ticket, .. }, Some(fd)) => (ticket, fd),
         (answer, _) => return Err(unexpected(answer)),
     };
     // Aborts when the client goes away in the middle, too.
-    let mut abort = AbortOnDrop {
-        guest: Some(Arc::clone(guest)),
-        ticket,
-    };
+    let mut abort = AbortOnDrop { guest: Some(Arc::clone(guest)), ticket };
     copy(body, fd.into(), largest).await?;
-    let answer = guest
-        .ask(Request::CommitWrite { ticket, mode }, &[])
-        .await?;
+    let answer = guest.ask(Request::CommitWrite { ticket, mode }, &[]).await?;
     abort.guest = None;
     match answer {
         (Answer::Written { size, mode }, _) => Ok((size, mode)),
@@ -131,11 +111,7 @@ async fn copy(body: Body, file: File, largest: usize) -> Result<(), FilesError> 
         let chunk = chunk.map_err(|_| FilesError::Body)?;
         written += chunk.len();
         if written > largest {
-            return Err(FilesError::File(FileError::new(
-                "E2BIG",
-                "file too large",
-                "body",
-            )));
+            return Err(FilesError::File(FileError::new("E2BIG", "file too large", "body")));
         }
         let Some(mut target) = file.take() else { break };
         file = Some(
@@ -164,23 +140,14 @@ impl Drop for AbortOnDrop {
 }
 
 /// The entries of a directory, or the one of a file, as a JSON array.
-pub(crate) async fn list(
-    guest: &Guest,
-    path: String,
-    recursive: bool,
-) -> Result<Vec<serde_json::Value>, FilesError> {
+pub(crate) async fn list(guest: &Guest, path: String, recursive: bool) -> Result<Vec<serde_json::Value>, FilesError> {
     let (reader, writer) = io::pipe()?;
     // Read while the agent writes: a pipe holds little.
     let reading = tokio::task::spawn_blocking(move || {
         let mut text = Vec::new();
-        reader
-            .take(LARGEST_LISTING)
-            .read_to_end(&mut text)
-            .map(|_| text)
+        reader.take(LARGEST_LISTING).read_to_end(&mut text).map(|_| text)
     });
-    let answer = guest
-        .ask(Request::List { path, recursive }, &[writer.as_fd()])
-        .await;
+    let answer = guest.ask(Request::List { path, recursive }, &[writer.as_fd()]).await;
     drop(writer);
     match answer? {
         (Answer::Done, _) => {}

@@ -56,24 +56,13 @@ mod tests {
         let log = EventLog::default();
         let filler = "x".repeat(MOST_BYTES / 4);
         for n in 0..6 {
-            log.add(
-                "test",
-                "one",
-                "sprite-1",
-                json!({ "n": n, "filler": filler }),
-            );
+            log.add("test", "one", "sprite-1", json!({ "n": n, "filler": filler }));
         }
         let text = log.ndjson();
         let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert!(text.len() <= MOST_BYTES);
-        assert_eq!(
-            (first["n"].as_u64(), last["n"].as_u64()),
-            (Some(3), Some(5))
-        );
-        assert_eq!(
-            (last["event"].as_str(), last["sprite"].as_str()),
-            (Some("test"), Some("one"))
-        );
+        assert_eq!((first["n"].as_u64(), last["n"].as_u64()), (Some(3), Some(5)));
+        assert_eq!((last["event"].as_str(), last["sprite"].as_str()), (Some("test"), Some("one")));
     }
 }

@@ -100,14 +100,7 @@ pub struct Server {
 
 /// Starts a server. Every Sprite found in the data directory is cold.
 pub async fn start(config: Config) -> Result<Server, StartError> {
-    let Config {
-        listen,
-        admin,
-        data,
-        token,
-        faults,
-        program,
-    } = config;
+    let Config { listen, admin, data, token, faults, program } = config;
     if token.expose_secret().is_empty() {
         return Err(StartError::NoToken);
     }
@@ -121,27 +114,13 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
     let spawner = Spawner::start()?;
     let registry = blocking(move || {
         let store = Store::open(&data)?;
-        Registry::load(Arc::new(Shared {
-            store,
-            log: EventLog::default(),
-            spawner,
-            program,
-        }))
+        Registry::load(Arc::new(Shared { store, log: EventLog::default(), spawner, program }))
     })
     .await?;
-    let app = Arc::new(App {
-        registry,
-        faults: scripted,
-        token,
-        port: address.port(),
-    });
+    let app = Arc::new(App { registry, faults: scripted, token, port: address.port() });
     let (failed, cut) = (CancellationToken::new(), CancellationToken::new());
-    let listener = CuttableListener {
-        listener,
-        stop: cut.clone(),
-    };
-    let service =
-        routes::router(Arc::clone(&app)).into_make_service_with_connect_info::<Connection>();
+    let listener = CuttableListener { listener, stop: cut.clone() };
+    let service = routes::router(Arc::clone(&app)).into_make_service_with_connect_info::<Connection>();
     let serving = tokio::spawn({
         let failed = failed.clone().drop_guard();
         async move {
@@ -155,23 +134,10 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
             let listener = TcpListener::bind(admin).await?;
             let address = listener.local_addr()?;
             let router = admin::router(Arc::clone(&app));
-            (
-                Some(address),
-                Some(tokio::spawn(
-                    async move { axum::serve(listener, router).await },
-                )),
-            )
+            (Some(address), Some(tokio::spawn(async move { axum::serve(listener, router).await })))
         }
     };
-    Ok(Server {
-        address,
-        admin,
-        app,
-        serving,
-        helping,
-        failed,
-        cut,
-    })
+    Ok(Server { address, admin, app, serving, helping, failed, cut })
 }
 
 impl Server {

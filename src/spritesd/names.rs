@@ -12,10 +12,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let edge = |b: Option<&u8>| b.is_some_and(|b| *b != b'-');
     let bytes = name.as_bytes();
-    bytes.len() <= 63
-        && edge(bytes.first())
-        && edge(bytes.last())
-        && bytes.iter().all(|b| inner(*b))
+    bytes.len() <= 63 && edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(|b| inner(*b))
 }
 
 /// One page of a sorted list of names.
@@ -39,11 +36,7 @@ pub(crate) fn page<'a>(
         None => None,
         Some(token) => {
             let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-            Some(
-                String::from_utf8(bytes)
-                    .ok()
-                    .filter(|name| is_valid_name(name))?,
-            )
+            Some(String::from_utf8(bytes).ok().filter(|name| is_valid_name(name))?)
         }
     };
     let limit = limit.unwrap_or(DEFAULT_PAGE).clamp(1, LARGEST_PAGE);
@@ -55,10 +48,7 @@ pub(crate) fn page<'a>(
         .collect();
     let more = names.len() > limit;
     names.truncate(limit);
-    let next = names
-        .last()
-        .filter(|_| more)
-        .map(|last| URL_SAFE_NO_PAD.encode(last));
+    let next = names.last().filter(|_| more).map(|last| URL_SAFE_NO_PAD.encode(last));
     Some(Page { names, next })
 }
 
@@ -94,13 +84,7 @@ mod tests {
     fn a_full_last_page_has_no_successor() {
         let names = ["a", "b"];
         let got = page(names.into_iter(), "", Some(2), None).unwrap();
-        assert_eq!(
-            got,
-            Page {
-                names: vec!["a".into(), "b".into()],
-                next: None
-            }
-        );
+        assert_eq!(got, Page { names: vec!["a".into(), "b".into()], next: None });
     }
 
     #[test]

@@ -29,16 +29,12 @@ pub(crate) struct Rule {
 impl NetworkPolicy {
     /// Parses a body; the error is the text a client gets.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, String> {
-        let policy: Self =
-            serde_json::from_slice(body).map_err(|e| format!("invalid network policy: {e}"))?;
+        let policy: Self = serde_json::from_slice(body).map_err(|e| format!("invalid network policy: {e}"))?;
         if policy.rules.len() > MOST_RULES {
-            return Err(format!(
-                "invalid network policy: more than {MOST_RULES} rules"
-            ));
+            return Err(format!("invalid network policy: more than {MOST_RULES} rules"));
         }
         for (index, rule) in policy.rules.iter().enumerate() {
-            rule.check()
-                .map_err(|why| format!("invalid network policy: rule {index}: {why}"))?;
+            rule.check().map_err(|why| format!("invalid network policy: rule {index}: {why}"))?;
         }
         Ok(policy)
     }
@@ -47,19 +43,11 @@ impl NetworkPolicy {
 impl Rule {
     /// An allow rule for one domain.
     pub(crate) fn allow(domain: &str) -> Self {
-        Self {
-            domain: Some(domain.into()),
-            action: Some("allow".into()),
-            include: None,
-        }
+        Self { domain: Some(domain.into()), action: Some("allow".into()), include: None }
     }
 
     fn check(&self) -> Result<(), &'static str> {
-        match (
-            self.domain.as_deref(),
-            self.action.as_deref(),
-            self.include.as_deref(),
-        ) {
+        match (self.domain.as_deref(), self.action.as_deref(), self.include.as_deref()) {
             (None, None, Some("defaults")) => Ok(()),
             (_, _, Some("defaults")) => Err("include stands alone"),
             (_, _, Some(_)) => Err("unknown include"),
@@ -85,9 +73,7 @@ fn is_domain_pattern(domain: &str) -> bool {
     let host = domain.strip_prefix("*.").unwrap_or(domain);
     let label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -106,10 +92,7 @@ mod tests {
     #[case(r#"{"rules":[{"domain":"*.example.com","action":"allow"}]}"#, true)]
     #[case(r#"{"rules":[{"include":"defaults"}]}"#, true)]
     #[case(r#"{"rules":[{"include":"others"}]}"#, false)]
-    #[case(
-        r#"{"rules":[{"include":"defaults","domain":"*","action":"deny"}]}"#,
-        false
-    )]
+    #[case(r#"{"rules":[{"include":"defaults","domain":"*","action":"deny"}]}"#, false)]
     #[case(r#"{"rules":[{"domain":"a b","action":"allow"}]}"#, false)]
     #[case(r#"{"rules":[{"domain":"a..b","action":"allow"}]}"#, false)]
     #[case(r#"{"rules":[{"domain":"*.*","action":"allow"}]}"#, false)]
@@ -120,18 +103,12 @@ mod tests {
     #[case(r"{}", false)]
     #[case(r"", false)]
     fn shapes(#[case] body: &str, #[case] valid: bool) {
-        assert_eq!(
-            NetworkPolicy::parse(body.as_bytes()).is_ok(),
-            valid,
-            "{body}"
-        );
+        assert_eq!(NetworkPolicy::parse(body.as_bytes()).is_ok(), valid, "{body}");
     }
 
     #[test]
     fn the_number_of_rules_is_bounded() {
-        let policy = NetworkPolicy {
-            rules: vec![Rule::allow("example.com"); MOST_RULES + 1],
-        };
+        let policy = NetworkPolicy { rules: vec![Rule::allow("example.com"); MOST_RULES + 1] };
         assert!(NetworkPolicy::parse(&serde_json::to_vec(&policy).unwrap()).is_err());
     }
 

@@ -36,14 +36,8 @@ impl Registry {
     /// Loads what the store holds; every Sprite is cold.
     pub(crate) fn load(shared: Arc<Shared>) -> io::Result<Self> {
         let sprites = shared.store.load()?.into_iter();
-        let sprites = sprites
-            .map(|meta| (meta.name.clone(), Sprite::new(Arc::clone(&shared), meta)))
-            .collect();
-        Ok(Self {
-            shared,
-            sprites: Mutex::new(sprites),
-            changing: tokio::sync::Mutex::default(),
-        })
+        let sprites = sprites.map(|meta| (meta.name.clone(), Sprite::new(Arc::clone(&shared), meta))).collect();
+        Ok(Self { shared, sprites: Mutex::new(sprites), changing: tokio::sync::Mutex::default() })
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Sprite>> {

@@ -83,18 +83,11 @@ impl Sprite {
 
     /// `cold` or `running`; there is no idle life cycle yet.
     pub(crate) fn status(&self) -> &'static str {
-        if self.running_guest().is_some() {
-            "running"
-        } else {
-            "cold"
-        }
+        if self.running_guest().is_some() { "running" } else { "cold" }
     }
 
     /// Changes what is known, durably; in memory only once it is on disk.
-    pub(crate) async fn change(
-        self: &Arc<Self>,
-        change: impl FnOnce(&mut Meta),
-    ) -> std::io::Result<Meta> {
+    pub(crate) async fn change(self: &Arc<Self>, change: impl FnOnce(&mut Meta)) -> std::io::Result<Meta> {
         let closed = self.saving.lock().await;
         if *closed {
             return Err(std::io::ErrorKind::NotFound.into());
@@ -150,10 +143,7 @@ impl Sprite {
     pub(crate) async fn begin(self: &Arc<Self>, command: Command) -> Result<Begun, WakeError> {
         let guest = self.wake().await?;
         let argv = command.spawn.argv.clone();
-        self.record(
-            "exec",
-            json!({ "argv": argv, "policy": self.lock_meta().network.clone() }),
-        );
+        self.record("exec", json!({ "argv": argv, "policy": self.lock_meta().network.clone() }));
         let (registering, ending) = (Arc::clone(self), Arc::clone(self));
         let begun = Session::begin(
             &guest,
@@ -161,10 +151,7 @@ impl Sprite {
             |session| registering.register(session),
             move |session, end| {
                 ending.unregister(session);
-                ending.record(
-                    "exec-end",
-                    json!({ "session": session.id, "end": format!("{end:?}") }),
-                );
+                ending.record("exec-end", json!({ "session": session.id, "end": format!("{end:?}") }));
             },
         )
         .await?;
@@ -209,11 +196,7 @@ impl Sprite {
 
     fn unregister(&self, session: &Arc<Session>) {
         let mut sessions = self.lock_sessions();
-        if sessions
-            .live
-            .get(&session.id)
-            .is_some_and(|live| Arc::ptr_eq(live, session))
-        {
+        if sessions.live.get(&session.id).is_some_and(|live| Arc::ptr_eq(live, session)) {
             sessions.live.remove(&session.id);
             sessions.ended.push_back(session.id);
             if sessions.ended.len() > REMEMBERED {
@@ -223,10 +206,7 @@ impl Sprite {
     }
 
     fn running_guest(&self) -> Option<Arc<Guest>> {
-        self.lock_guest()
-            .as_ref()
-            .filter(|guest| guest.is_alive())
-            .cloned()
+        self.lock_guest().as_ref().filter(|guest| guest.is_alive()).cloned()
     }
 
     fn lock_meta(&self) -> MutexGuard<'_, Meta> {
@@ -246,7 +226,5 @@ impl Sprite {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(std::io::Error::other)?
+    tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)?
 }

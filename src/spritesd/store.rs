@@ -47,10 +47,7 @@ pub(crate) struct UrlSettings {
 
 impl Default for UrlSettings {
     fn default() -> Self {
-        Self {
-            auth: "sprite".into(),
-            private_access: None,
-        }
+        Self { auth: "sprite".into(), private_access: None }
     }
 }
 
@@ -69,10 +66,7 @@ impl Store {
         let root = root.canonicalize()?;
         let lock = File::create(root.join("lock"))?;
         if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "another server uses this data directory",
-            ));
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another server uses this data directory"));
         }
         for part in ["incoming", "trash"] {
             clear(&root.join(part))?;
@@ -156,9 +150,7 @@ pub(crate) fn free_user<'a>(all: impl Iterator<Item = &'a Meta>) -> Option<u32> 
 }
 
 fn read_meta(directory: &Path) -> io::Result<Meta> {
-    Ok(serde_json::from_slice(&std::fs::read(
-        directory.join("meta.json"),
-    )?)?)
+    Ok(serde_json::from_slice(&std::fs::read(directory.join("meta.json"))?)?)
 }
 
 fn write_meta(directory: &Path, meta: &Meta) -> io::Result<()> {
@@ -238,10 +230,7 @@ mod tests {
         assert_eq!(all, [one.clone(), meta("two")]);
         store.discard(&one).unwrap();
         assert_eq!(store.load().unwrap(), [meta("two")]);
-        assert_eq!(
-            std::fs::read_dir(dir.path().join("trash")).unwrap().count(),
-            0
-        );
+        assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
     }
 
     #[test]
@@ -256,26 +245,15 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("trash/sprite-gone/home")).unwrap();
         let store = Store::open(dir.path()).unwrap();
         assert_eq!(store.load().unwrap(), [meta("kept")]);
-        assert_eq!(
-            std::fs::read_dir(dir.path().join("incoming"))
-                .unwrap()
-                .count(),
-            0
-        );
-        assert_eq!(
-            std::fs::read_dir(dir.path().join("trash")).unwrap().count(),
-            0
-        );
+        assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
     }
 
     #[test]
     fn one_server_a_directory() {
         let dir = tempfile::tempdir().unwrap();
         let first = Store::open(dir.path()).unwrap();
-        assert_eq!(
-            Store::open(dir.path()).unwrap_err().kind(),
-            io::ErrorKind::ResourceBusy
-        );
+        assert_eq!(Store::open(dir.path()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         drop(first);
         Store::open(dir.path()).unwrap();
     }
@@ -285,11 +263,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let locked = dir.path().join("x/locked/inner");
         std::fs::create_dir_all(&locked).unwrap();
-        std::fs::set_permissions(
-            dir.path().join("x/locked"),
-            std::fs::Permissions::from_mode(0o000),
-        )
-        .unwrap();
+        std::fs::set_permissions(dir.path().join("x/locked"), std::fs::Permissions::from_mode(0o000)).unwrap();
         remove_tree(&dir.path().join("x")).unwrap();
         assert!(!dir.path().join("x").exists());
     }

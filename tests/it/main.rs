@@ -2,5 +2,8 @@
 //!
 //! Each test has namespaces, policies, an operator and a spritesd of its own, so all run in parallel.
 
+mod crashes;
 mod runs;
+mod sessions;
+mod stops;
 mod support;

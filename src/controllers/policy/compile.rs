@@ -67,12 +67,8 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
         EgressMode::Allowlist => Mode::Allowlist,
         EgressMode::Open => Mode::Open,
     };
-    let demand = Demand {
-        mode,
-        allow: &spec.egress.allow,
-        deny: &spec.egress.deny,
-        defaults: !spec.egress.presets.is_empty(),
-    };
+    let demand =
+        Demand { mode, allow: &spec.egress.allow, deny: &spec.egress.deny, defaults: !spec.egress.presets.is_empty() };
     let egress = egress::build(demand, open_allowed);
     let only_consent_is_missing = matches!(&egress, Err(all) if all.as_slice() == [EgressError::OpenNotAllowed]);
     if let Err(all) = &egress {

@@ -74,12 +74,8 @@ pub async fn reconcile(policy: Arc<ExecutionPolicy>, context: Arc<Context>) -> R
     let _: ExecutionPolicy = apply::status(&context.client, &target, &new).await?;
     let (was, is) = (old.conditions.is_true("Ready"), new.conditions.is_true("Ready"));
     if let (Err(errors), true) = (&compilation, was || old.observed_generation != new.observed_generation) {
-        let notice = Notice {
-            warning: true,
-            reason: errors.reason.as_str(),
-            action: "Compile",
-            note: errors.to_string(),
-        };
+        let notice =
+            Notice { warning: true, reason: errors.reason.as_str(), action: "Compile", note: errors.to_string() };
         events::publish(&context.client, &context.metrics, policy.object_ref(&()), notice).await;
     } else if is && !was {
         let notice = Notice {

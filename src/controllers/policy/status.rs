@@ -33,7 +33,8 @@ pub(super) fn report(
             (Some(egress), vec![ready, settled, Signal::new("Stalled", false, valid)])
         }
         Err(errors) => {
-            let signal = |kind, truth: Truth| Signal::new(kind, truth, errors.reason.as_str()).because(errors.to_string());
+            let signal =
+                |kind, truth: Truth| Signal::new(kind, truth, errors.reason.as_str()).because(errors.to_string());
             (None, vec![signal("Ready", Truth::False), settled, signal("Stalled", Truth::True)])
         }
     };

@@ -59,7 +59,7 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
         }
         Plan::CreateSession => create_session(context, &o).await,
         Plan::Start(start) => self::start(context, o, *start).await,
-        Plan::Adopt(stop) => adopt(context, &o, stop),
+        Plan::Adopt(stop) => Ok(adopt(context, &o, stop)),
         Plan::Stop(stop) => {
             context.executions.stop(&o.uid, stop);
             Ok(Next::Change)
@@ -186,7 +186,7 @@ async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<Next
         memory.runs += 1;
         memory.last_active = Some(o.now);
     });
-    let task = exec::execute(Arc::clone(context), Arc::clone(&o.run), start, proved_at, stop);
+    let task = exec::execute(Arc::clone(context), Arc::clone(&o.run), start, proved_at, o.now, stop);
     tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), o.session_name.clone(), task));
     Ok(Next::Change)
 }
@@ -225,13 +225,18 @@ async fn prove_live(
     let labels = session_name::sprite_labels(&context.settings.installation, namespace, session_uid);
     let sprites = context.sprites.clone();
     let wanted = name.clone();
-    let read_sprite = context.reads.sprites.get(name.clone(), move || async move { sprites.get(&wanted).await.map(Arc::new) });
+    let read_sprite =
+        context.reads.sprites.get(name.clone(), move || async move { sprites.get(&wanted).await.map(Arc::new) });
     let sprites = context.sprites.clone();
     let wanted = name.clone();
     let read_rules = || {
-        context.reads.rules.get(name.clone(), move || async move { sprites.network_policy(&wanted).await.map(Arc::new) })
+        context
+            .reads
+            .rules
+            .get(name.clone(), move || async move { sprites.network_policy(&wanted).await.map(Arc::new) })
     };
-    let awake = start.session.status.as_ref().and_then(|s| s.sprite.as_ref()).and_then(|s| s.state) == Some(SpritePhase::Running);
+    let awake = start.session.status.as_ref().and_then(|s| s.sprite.as_ref()).and_then(|s| s.state)
+        == Some(SpritePhase::Running);
     let (sprite, rules) = if awake {
         let (sprite, rules) = tokio::join!(read_sprite, read_rules());
         (sprite, Some(rules))
@@ -263,27 +268,27 @@ async fn prove_live(
     Ok(prove::prove(&start.proof, &start.egress, &live, &rules))
 }
 
-fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<crate::rules::outcome::Stop>) -> Result<Next, Error> {
-    let status = o.run.status.clone().unwrap_or_default();
-    let session = status.session.unwrap_or_default();
+fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<crate::rules::outcome::Stop>) -> Next {
+    let place = adopt::Place::on_record(&o.run, o.now);
     let owner = Owner {
         namespace: o.run.namespace().unwrap_or_default(),
         run: o.run.name_any(),
         uid: o.uid.clone(),
-        session: session.uid.clone(),
+        session: place.session_uid.clone(),
     };
     // What runs already runs: it takes a slot whatever the policy says.
     let Ok(receiver) = context.executions.reserve(owner, usize::MAX) else {
-        return Ok(Next::After(Duration::from_secs(1)));
+        return Next::After(Duration::from_secs(1));
     };
     if let Some(stop) = stop {
         context.executions.stop(&o.uid, stop);
     }
     tracing::info!(run = o.run.name_any(), "adopting a command that somebody else started");
     let limits = adopt::limits(o);
-    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), limits, receiver);
-    tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), session.name, task));
-    Ok(Next::Change)
+    let session = place.session.clone();
+    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), place, limits, receiver);
+    tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), session, task));
+    Next::Change
 }
 
 async fn conclude(context: &Context, o: &Observed, finished: &Finished) -> Result<Next, Error> {
@@ -367,7 +372,9 @@ async fn delete_session(context: &Context, o: &Observed) -> Result<Next, Error> 
     let params = DeleteParams { preconditions: Some(exactly), ..DeleteParams::background() };
     match api.delete(&session.name_any(), &params).await {
         Ok(_) => Ok(Next::After(Duration::from_secs(5))),
-        Err(error) if apply::is_not_found(&error) || apply::is_conflict(&error) => Ok(Next::After(Duration::from_secs(1))),
+        Err(error) if apply::is_not_found(&error) || apply::is_conflict(&error) => {
+            Ok(Next::After(Duration::from_secs(1)))
+        }
         Err(error) => Err(error.into()),
     }
 }

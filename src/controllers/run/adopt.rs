@@ -61,6 +61,34 @@ pub fn limits(o: &Observed) -> Limits {
     Limits { timeout: asked.unwrap_or(timeout), output: tightest.map_or(64 << 10, |l| l.output) }
 }
 
+/// Where a command was started: from status, or from whoever started it just now.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Name of the session.
+    pub session: String,
+    /// UID of the session.
+    pub session_uid: String,
+    /// The instance.
+    pub instance: String,
+    /// When the start was licensed.
+    pub started_at: Timestamp,
+}
+
+impl Place {
+    /// What a Run's status says.
+    pub fn on_record(run: &Run, now: Timestamp) -> Self {
+        let status = run.status.clone().unwrap_or_default();
+        let session = status.session.unwrap_or_default();
+        let started = status.execution.and_then(|execution| execution.started_at);
+        Self {
+            session: session.name,
+            session_uid: session.uid,
+            instance: status.sprite.unwrap_or_default().id,
+            started_at: started.map_or(now, |at| at.0),
+        }
+    }
+}
+
 /// What one try showed.
 enum Try {
     /// It is over.
@@ -73,18 +101,17 @@ enum Try {
 pub async fn adopt(
     context: Arc<Context>,
     run: Arc<Run>,
+    place: Place,
     limits: Limits,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
-    let status = run.status.clone().unwrap_or_default();
-    let started = status.execution.as_ref().and_then(|e| e.started_at.as_ref()).map_or_else(|| context.now(), |t| t.0);
     let begun = Instant::now();
-    let ends = started.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
+    let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
     let until_ends = Duration::try_from(ends.duration_since(context.now())).unwrap_or_default();
     let deadline = (begun + until_ends + GRACE).max(begun + AT_LEAST);
     let mut why;
     loop {
-        let adoption = Adoption { context: &context, run: &run, limits, ends: begun + until_ends };
+        let adoption = Adoption { context: &context, run: &run, place: &place, limits, ends: begun + until_ends };
         match adoption.attempt(&mut stop).await {
             Try::Over(finished) => return *finished,
             Try::Again(reason) => why = reason,
@@ -99,6 +126,7 @@ pub async fn adopt(
 struct Adoption<'a> {
     context: &'a Context,
     run: &'a Run,
+    place: &'a Place,
     limits: Limits,
     ends: Instant,
 }
@@ -118,15 +146,13 @@ impl Adoption<'_> {
     async fn attempt(&self, stop: &mut watch::Receiver<Option<Stop>>) -> Try {
         let again = Try::Again;
         let over = |outcome| Try::Over(Box::new(self.over(outcome)));
-        let status = self.run.status.clone().unwrap_or_default();
-        let (session, instance) = (status.session.unwrap_or_default(), status.sprite.unwrap_or_default());
-        let sprite = match self.sprite(&session.name, &session.uid).await {
+        let sprite = match self.sprite(&self.place.session, &self.place.session_uid).await {
             Ok(Some(sprite)) => sprite,
             Ok(None) => return over(Outcome::session_deleted_while_running()),
             Err(why) => return again(why),
         };
         match self.context.sprites.get(&sprite).await {
-            Ok(live) if live.id == instance.id => {}
+            Ok(live) if live.id == self.place.instance => {}
             Ok(_) => return over(Outcome::unknown("its Sprite was replaced")),
             Err(error) if error.is_absent() => return again("its Sprite was not found"),
             Err(_) => return again("the platform gave no answer"),
@@ -158,9 +184,7 @@ impl Adoption<'_> {
         let (captured, duration) = match &guard {
             Guard::Never => (None, None),
             Guard::Started => (self.spool(&sprite, &uid).await, None),
-            Guard::Record { ran, .. } => {
-                (self.spool(&sprite, &uid).await, u64::try_from(ran.as_millis()).ok())
-            }
+            Guard::Record { ran, .. } => (self.spool(&sprite, &uid).await, u64::try_from(ran.as_millis()).ok()),
         };
         let incomplete = captured.is_none() || guard == Guard::Started;
         let finished = Finished { captured, incomplete, duration_ms: duration, ..self.over(outcome) };

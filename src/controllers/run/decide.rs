@@ -9,12 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
-    super::{
-        context::PolicyView,
-        driver::Next,
-        policy::compile::Compiled,
-        session_view::SessionView,
-    },
+    super::{context::PolicyView, driver::Next, policy::compile::Compiled, session_view::SessionView},
     executions::{Finished, View},
     gather::Observed,
     prove::{self, Proof},
@@ -256,7 +251,9 @@ fn gate(o: &Observed) -> Plan {
     }
     let session = match session(o) {
         Acquired::Session(session) => session,
-        Acquired::Create if o.now >= until => return wait("SessionNotReady: none was made in time".to_owned(), look_soon),
+        Acquired::Create if o.now >= until => {
+            return wait("SessionNotReady: none was made in time".to_owned(), look_soon);
+        }
         Acquired::Create => return Plan::CreateSession,
         Acquired::Over(outcome) => return Plan::Finish(outcome),
         Acquired::Wait(cause) => return wait(cause, Next::Change),
@@ -275,7 +272,8 @@ fn gate(o: &Observed) -> Plan {
     if o.now >= until {
         return Plan::Finish(Outcome::start_deadline("it was not seen in time"));
     }
-    let lost = session.status.as_ref().and_then(|s| s.conditions.get("DataLost").filter(|c| c.status == "True").cloned());
+    let lost =
+        session.status.as_ref().and_then(|s| s.conditions.get("DataLost").filter(|c| c.status == "True").cloned());
     Plan::Start(Box::new(Start {
         proof,
         egress: policies.session.egress.clone(),
@@ -349,7 +347,10 @@ fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Check
     let mut complaints: Vec<(RunReason, String)> = Vec::new();
     let mut complain = |reason, message: String| complaints.push((reason, message));
     if bash.command.contains('\0') {
-        complain(RunReason::InvalidSpec, "bash.command holds a NUL character, which bash cannot carry: remove it".to_owned());
+        complain(
+            RunReason::InvalidSpec,
+            "bash.command holds a NUL character, which bash cannot carry: remove it".to_owned(),
+        );
     }
     let size = |text: &str| u64::try_from(text.len()).unwrap_or(u64::MAX);
     for error in limits.check_sizes(size(&bash.command), bash.stdin.as_deref().map_or(0, size)) {
@@ -361,12 +362,16 @@ fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Check
     }
     let encoded = serde_json::to_vec(o.run.as_ref()).map_or(usize::MAX, |bytes| bytes.len());
     if encoded != usize::MAX && !limits::leaves_room(encoded) {
-        let message = format!("the Run has {encoded} bytes, so its output could not be stored: make command or stdin smaller");
+        let message =
+            format!("the Run has {encoded} bytes, so its output could not be stored: make command or stdin smaller");
         complain(RunReason::TooLarge, message);
     }
     for policy in std::iter::once(policies.session).chain(policies.run) {
         if let Some(expression) = policy.deny.denies(&bash.command) {
-            complain(RunReason::BlockedCommand, format!("the command matches `{expression}`, which ExecutionPolicy {} denies", policy.name));
+            complain(
+                RunReason::BlockedCommand,
+                format!("the command matches `{expression}`, which ExecutionPolicy {} denies", policy.name),
+            );
         }
     }
     let directory = bash.cwd.as_deref().map_or_else(|| Ok(path::ROOT.to_owned()), path::directory);
@@ -423,7 +428,9 @@ fn session(o: &Observed) -> Acquired {
     if let Some(drive) = &selector.drive {
         let conversation = selector.conversation.as_ref().unwrap_or(&o.uid);
         if session.spec.drive != *drive || session.spec.conversation != *conversation {
-            return mismatch(format!("SandboxSession {name} is for another drive or conversation: delete it, or use it by name"));
+            return mismatch(format!(
+                "SandboxSession {name} is for another drive or conversation: delete it, or use it by name"
+            ));
         }
     }
     if session.metadata.deletion_timestamp.is_some() {
@@ -434,10 +441,16 @@ fn session(o: &Observed) -> Acquired {
         };
     }
     if session.annotations().contains_key(HOLD_ANNOTATION) {
-        return Acquired::Over(Outcome::denied(RunReason::SessionHeld, format!("an administrator holds SandboxSession {name}")));
+        return Acquired::Over(Outcome::denied(
+            RunReason::SessionHeld,
+            format!("an administrator holds SandboxSession {name}"),
+        ));
     }
     if session.spec.suspend {
-        return Acquired::Over(Outcome::denied(RunReason::SessionSuspended, format!("SandboxSession {name} is suspended")));
+        return Acquired::Over(Outcome::denied(
+            RunReason::SessionSuspended,
+            format!("SandboxSession {name} is suspended"),
+        ));
     }
     Acquired::Session(Arc::clone(session))
 }

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::{
     sync::watch,
@@ -42,6 +43,7 @@ pub async fn execute(
     run: Arc<Run>,
     start: Start,
     proved_at: Instant,
+    started_at: Timestamp,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
     let uid = run.uid().unwrap_or_default();
@@ -70,8 +72,8 @@ pub async fn execute(
             return Finished { outcome, ..never(&context, "") };
         }
         Opened::Unknown => {
-            let limits = adopt::Limits { timeout: start.timeout, output: start.limits.output };
-            return adopt::adopt(context, run, limits, stop).await;
+            let (place, limits) = adoptable(&start, started_at);
+            return adopt::adopt(context, run, place, limits, stop).await;
         }
     };
     let began = Instant::now();
@@ -95,8 +97,8 @@ pub async fn execute(
             }
         }
         Verdict::Adopt => {
-            let limits = adopt::Limits { timeout: start.timeout, output: start.limits.output };
-            let mut finished = adopt::adopt(Arc::clone(&context), run, limits, stop).await;
+            let (place, limits) = adoptable(&start, started_at);
+            let mut finished = adopt::adopt(Arc::clone(&context), run, place, limits, stop).await;
             if finished.captured.is_none() && end.started {
                 // The guest could not be read; what had come through is kept and marked.
                 finished.captured = Some(end.captured);
@@ -105,6 +107,17 @@ pub async fn execute(
             finished
         }
     }
+}
+
+/// What an adopter needs of a command that was started just now.
+fn adoptable(start: &Start, started_at: Timestamp) -> (adopt::Place, adopt::Limits) {
+    let place = adopt::Place {
+        session: start.session.name_any(),
+        session_uid: start.session.uid().unwrap_or_default(),
+        instance: start.proof.instance.clone(),
+        started_at,
+    };
+    (place, adopt::Limits { timeout: start.timeout, output: start.limits.output })
 }
 
 fn never(context: &Context, why: &str) -> Finished {

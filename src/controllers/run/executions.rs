@@ -155,6 +155,12 @@ impl Executions {
         live(&self.entries.lock().unwrap_or_else(PoisonError::into_inner), session)
     }
 
+    /// The Runs whose commands go on in a session.
+    pub fn runs_of(&self, session: &str) -> Vec<String> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.values().filter(|e| e.session == session && e.done.is_none()).map(|e| e.run.clone()).collect()
+    }
+
     /// Namespace and Run of every one.
     pub fn all(&self) -> Vec<(String, String)> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);

@@ -184,7 +184,10 @@ async fn tenant(context: &Context, namespace: &str) -> Result<Tenant, Error> {
     let api: Api<Namespace> = Api::all(context.client.clone());
     let name = namespace.to_owned();
     let seen = context.namespaces.get_named(namespace).and_then(|namespace| namespace.resource_version());
-    let read = context.reads.namespaces.get((name.clone(), seen), move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
+    let read = context
+        .reads
+        .namespaces
+        .get((name.clone(), seen), move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
     Ok(Tenant::of(shared(read.await)?.as_deref()))
 }
 

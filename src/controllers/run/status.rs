@@ -70,10 +70,7 @@ pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
 pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
     let (name, generation) = start.policy.clone();
     RunStatus {
-        session: Some(SessionIdentity {
-            name: start.session.name_any(),
-            uid: start.session.uid().unwrap_or_default(),
-        }),
+        session: Some(SessionIdentity { name: start.session.name_any(), uid: start.session.uid().unwrap_or_default() }),
         sprite: Some(SpriteIdentity { id: start.proof.instance.clone() }),
         lockdown_token: Some(start.proof.token.clone()),
         policy: Some(PolicyIdentity { name, generation }),

@@ -44,8 +44,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
             Remember::StoppingSince(then) => memory.stopping_since = Some(then),
         });
     }
-    let api: Api<SandboxSession> =
-        Api::namespaced(context.client.clone(), &o.session.namespace().unwrap_or_default());
+    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.session.namespace().unwrap_or_default());
     match (effect, view) {
         (Effect::Nothing, None) => Ok(next),
         (Effect::Nothing, Some(view)) => report(context, o, &o.session, view).await.map(|()| activity_next(o, next)),
@@ -121,8 +120,7 @@ async fn create(
     let intended = recorded.cloned();
     context.lease.license()?;
     let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
-    let request =
-        CreateSprite { name, labels: o.labels.to_vec(), url_settings: private, config: None };
+    let request = CreateSprite { name, labels: o.labels.to_vec(), url_settings: private, config: None };
     match context.sprites.create(&request).await {
         Ok(sprite) => {
             let live = LiveSprite::of(sprite, &o.labels);

@@ -7,11 +7,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
 use super::{
-    super::{
-        context::PolicyView,
-        driver::Next,
-        policy::compile::Compiled,
-    },
+    super::{context::PolicyView, driver::Next, policy::compile::Compiled},
     gather::{Live, LiveSprite, Observed},
     lock::LockFailure,
 };
@@ -260,12 +256,7 @@ pub fn decide(o: &Observed) -> Plan {
 
 /// Records that a Sprite of this name will be asked for.
 fn intend(o: &Observed, name: String, incarnation: u32, data_lost: Option<String>) -> Plan {
-    let sprite = SpriteStatus {
-        name,
-        incarnation,
-        create_requested_at: Some(Time(o.now)),
-        ..SpriteStatus::default()
-    };
+    let sprite = SpriteStatus { name, incarnation, create_requested_at: Some(Time(o.now)), ..SpriteStatus::default() };
     let view = View {
         phase: SessionPhase::Provisioning,
         reason: SessionReason::Provisioning,
@@ -508,7 +499,10 @@ fn release(o: &Observed) -> Plan {
     if o.executions > 0 && o.memory.stopping_since.is_none_or(|then| since(then, o.now) < STOPPING) {
         let then = o.memory.stopping_since.unwrap_or(o.now);
         let plan = Plan::act(Effect::StopRuns, view("the Runs in it are being stopped"));
-        return Plan { next: Next::After(Duration::from_millis(500)), ..plan.remembering(Remember::StoppingSince(then)) };
+        return Plan {
+            next: Next::After(Duration::from_millis(500)),
+            ..plan.remembering(Remember::StoppingSince(then))
+        };
     }
     let gone = |wait: i64| {
         let then = o.memory.absent_since.unwrap_or(o.now);
@@ -534,7 +528,9 @@ fn release(o: &Observed) -> Plan {
             let view = View {
                 stalled: true,
                 reason: SessionReason::NotOurs,
-                ..view("the Sprite does not carry our labels any more and is left alone: give it back its labels, or destroy it")
+                ..view(
+                    "the Sprite does not carry our labels any more and is left alone: give it back its labels, or destroy it",
+                )
             };
             Plan::report(view, after(30))
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 
 use super::{context::Context, driver::Next, error::Error};
-use crate::api::SandboxSession;
+use crate::api::{SandboxSession, names::HOLD_ANNOTATION};
 
 /// Brings a session one step further.
 pub async fn reconcile(session: Arc<SandboxSession>, context: Arc<Context>) -> Result<Next, Error> {
@@ -23,7 +23,19 @@ pub async fn reconcile(session: Arc<SandboxSession>, context: Arc<Context>) -> R
     tracing::debug!(session = observed.session.name_any(), effect = ?plan.effect, "decided");
     let (namespace, name) = (observed.session.namespace().unwrap_or_default(), observed.session.name_any());
     let result = act::act(&context, &observed, plan).await;
+    if stops_runs(&observed.session) {
+        for run in context.executions.runs_of(&observed.session.uid().unwrap_or_default()) {
+            context.wake_runs.wake(&namespace, &run);
+        }
+    }
     // Whatever came of it, a Run that waits should look: it registers again if it still has to wait.
     context.wake_waiting(&namespace, &name);
     result
+}
+
+/// Whether commands in the session must stop; their Runs decide.
+fn stops_runs(session: &SandboxSession) -> bool {
+    session.spec.suspend
+        || session.metadata.deletion_timestamp.is_some()
+        || session.annotations().contains_key(HOLD_ANNOTATION)
 }

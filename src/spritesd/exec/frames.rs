@@ -67,10 +67,7 @@ mod tests {
         assert_eq!(output(Stream::Stderr, b"")[..], [2]);
         assert_eq!(exit(255)[..], [3, 255]);
         assert_eq!(input(Bytes::from_static(&[4])), Some(Input::End));
-        assert_eq!(
-            input(Bytes::from_static(&[0])),
-            Some(Input::Data(Bytes::new()))
-        );
+        assert_eq!(input(Bytes::from_static(&[0])), Some(Input::Data(Bytes::new())));
         assert_eq!(input(Bytes::from_static(&[1, 2])), None);
         assert_eq!(input(Bytes::new()), None);
     }

@@ -32,11 +32,7 @@ struct Source {
 
 impl Source {
     fn new(stream: Stream, pipe: Receiver) -> Self {
-        Self {
-            stream,
-            pipe: Some(pipe),
-            buffer: vec![0; CHUNK],
-        }
+        Self { stream, pipe: Some(pipe), buffer: vec![0; CHUNK] }
     }
 
     /// Waits for output; never returns once the pipe has ended.

@@ -49,8 +49,7 @@ pub(crate) fn parse(query: &str) -> Result<Query, String> {
             "stdin" => stdin = flag(&key, &value)?,
             "tty" => tty = flag(&key, &value)?,
             "max_run_after_disconnect" => {
-                after_disconnect =
-                    duration::parse(&value).ok_or("invalid max_run_after_disconnect")?;
+                after_disconnect = duration::parse(&value).ok_or("invalid max_run_after_disconnect")?;
             }
             // Sizes of terminals, client options without effect here, and what later clients may add.
             _ => {}
@@ -65,10 +64,7 @@ pub(crate) fn parse(query: &str) -> Result<Query, String> {
     if tty {
         return Err("tty is not supported yet".into());
     }
-    let program = match path
-        .filter(|path| !path.is_empty())
-        .or_else(|| argv.first().cloned())
-    {
+    let program = match path.filter(|path| !path.is_empty()).or_else(|| argv.first().cloned()) {
         Some(program) if !program.is_empty() => program,
         Some(_) | None => "bash".to_owned(),
     };
@@ -81,16 +77,7 @@ pub(crate) fn parse(query: &str) -> Result<Query, String> {
         Some(dir) => format!("{HOME}/{dir}"),
     };
     let after_disconnect = Some(after_disconnect).filter(|limit| !limit.is_zero());
-    Ok(Query::Start(Command {
-        spawn: Spawn {
-            program,
-            argv,
-            dir,
-            env: overlay(&env),
-            stdin,
-        },
-        after_disconnect,
-    }))
+    Ok(Query::Start(Command { spawn: Spawn { program, argv, dir, env: overlay(&env), stdin }, after_disconnect }))
 }
 
 fn flag(key: &str, value: &str) -> Result<bool, String> {
@@ -119,10 +106,7 @@ mod tests {
             "cmd=ls&cmd=-l&cmd=a%20b&path=/bin/ls&dir=/tmp&env=A=1=2&stdin=true&max_run_after_disconnect=1m&cc=true",
         );
         assert_eq!(got.spawn.argv, ["ls", "-l", "a b"]);
-        assert_eq!(
-            (got.spawn.program.as_str(), got.spawn.dir.as_str()),
-            ("/bin/ls", "/tmp")
-        );
+        assert_eq!((got.spawn.program.as_str(), got.spawn.dir.as_str()), ("/bin/ls", "/tmp"));
         assert!(got.spawn.env.contains(&("A".into(), "1=2".into())) && got.spawn.stdin);
         assert_eq!(got.after_disconnect, Some(Duration::from_mins(1)));
     }
@@ -130,10 +114,7 @@ mod tests {
     #[test]
     fn defaults() {
         let got = start("");
-        assert_eq!(
-            (got.spawn.program.as_str(), got.spawn.dir.as_str()),
-            ("bash", "/home/sprite")
-        );
+        assert_eq!((got.spawn.program.as_str(), got.spawn.dir.as_str()), ("bash", "/home/sprite"));
         assert_eq!(got.spawn.argv, ["bash"]);
         assert!(!got.spawn.stdin);
         assert_eq!(got.after_disconnect, Some(AFTER_DISCONNECT));

@@ -102,10 +102,7 @@ mod tests {
         assert_eq!(fill(&mut replay), 1000);
         assert!(replay.size <= CAPACITY);
         let watcher = replay.watch();
-        assert_eq!(
-            std::iter::from_fn(|| replay.next(watcher)).count(),
-            CAPACITY / (BIG + OVERHEAD)
-        );
+        assert_eq!(std::iter::from_fn(|| replay.next(watcher)).count(), CAPACITY / (BIG + OVERHEAD));
     }
 
     #[test]

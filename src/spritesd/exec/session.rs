@@ -96,10 +96,7 @@ impl Session {
         registered: impl FnOnce(&Arc<Self>),
         ended: impl FnOnce(&Arc<Self>, End) + Send + 'static,
     ) -> Result<Begun, GuestError> {
-        let Command {
-            spawn,
-            after_disconnect,
-        } = command;
+        let Command { spawn, after_disconnect } = command;
         let (stdout, stdout_end) = io::pipe()?;
         let (stderr, stderr_end) = io::pipe()?;
         let stdin = if spawn.stdin { Some(io::pipe()?) } else { None };
@@ -121,10 +118,7 @@ impl Session {
         let arguments = argv.iter().skip(1).map(String::as_str);
         let session = Arc::new(Self {
             id: started.pid,
-            command: std::iter::once(started.program.as_str())
-                .chain(arguments)
-                .collect::<Vec<_>>()
-                .join(" "),
+            command: std::iter::once(started.program.as_str()).chain(arguments).collect::<Vec<_>>().join(" "),
             workdir,
             created: Timestamp::now(),
             guest: Arc::clone(guest),
@@ -154,10 +148,7 @@ impl Session {
     pub(crate) fn watch(self: &Arc<Self>) -> Watcher {
         let number = self.state().replay.watch();
         self.watchers.send_modify(|count| *count += 1);
-        Watcher {
-            session: Arc::clone(self),
-            number,
-        }
+        Watcher { session: Arc::clone(self), number }
     }
 
     /// Signals the process; with `group`, everything in its process group. False when it has ended.
@@ -165,32 +156,21 @@ impl Session {
         if self.exited.borrow().is_some() {
             return false;
         }
-        let request = Request::Signal {
-            pid: self.id,
-            signal,
-            group,
-        };
+        let request = Request::Signal { pid: self.id, signal, group };
         matches!(self.guest.ask(request, &[]).await, Ok((Answer::Done, _)))
     }
 
     /// Returns when the process has ended.
     pub(crate) async fn wait(&self) -> End {
         let mut exited = self.exited.subscribe();
-        exited
-            .wait_for(Option::is_some)
-            .await
-            .ok()
-            .and_then(|end| *end)
-            .unwrap_or(End::Lost)
+        exited.wait_for(Option::is_some).await.ok().and_then(|end| *end).unwrap_or(End::Lost)
     }
 
     /// Gives input to the program; waits while too much of it is unread.
     pub(crate) async fn input(&self, input: Input) {
         let permit = match &input {
             Input::Data(data) => {
-                let wanted = u32::try_from(data.len())
-                    .unwrap_or(u32::MAX)
-                    .min(INPUT_BUDGET);
+                let wanted = u32::try_from(data.len()).unwrap_or(u32::MAX).min(INPUT_BUDGET);
                 match Arc::clone(&self.budget).acquire_many_owned(wanted).await {
                     Ok(permit) => Some(permit),
                     // Ended: nobody will read it.
@@ -204,10 +184,7 @@ impl Session {
 
     /// Bytes of output per second since the start.
     pub(crate) fn rate(&self) -> u64 {
-        let seconds = Timestamp::now()
-            .as_second()
-            .saturating_sub(self.created.as_second())
-            .max(1);
+        let seconds = Timestamp::now().as_second().saturating_sub(self.created.as_second()).max(1);
         self.state().bytes / seconds.unsigned_abs().max(1)
     }
 
@@ -276,11 +253,7 @@ impl Session {
         self.budget.close();
     }
 
-    async fn await_exit(
-        self: Arc<Self>,
-        exit: oneshot::Receiver<u8>,
-        ended: impl FnOnce(&Arc<Self>, End),
-    ) {
+    async fn await_exit(self: Arc<Self>, exit: oneshot::Receiver<u8>, ended: impl FnOnce(&Arc<Self>, End)) {
         let end = exit.await.map_or(End::Lost, End::Exited);
         ended(&self, end);
         self.exited.send_replace(Some(end));
@@ -292,20 +265,16 @@ impl Session {
         loop {
             let alone = async {
                 drop(watchers.wait_for(|count| *count == 0).await);
-                tokio::time::timeout(limit, watchers.wait_for(|count| *count > 0))
-                    .await
-                    .is_err()
+                tokio::time::timeout(limit, watchers.wait_for(|count| *count > 0)).await.is_err()
             };
             tokio::select! {
                 _ = self.wait() => return,
                 left = alone => if left { break },
             }
         }
-        self.signal(rustix::process::Signal::TERM.as_raw(), false)
-            .await;
+        self.signal(rustix::process::Signal::TERM.as_raw(), false).await;
         if tokio::time::timeout(LEAVE, self.wait()).await.is_err() {
-            self.signal(rustix::process::Signal::KILL.as_raw(), true)
-                .await;
+            self.signal(rustix::process::Signal::KILL.as_raw(), true).await;
         }
     }
 }

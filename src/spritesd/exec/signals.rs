@@ -27,11 +27,7 @@ pub(crate) fn number(name: &str) -> Option<i32> {
 /// How the name is shown.
 pub(crate) fn full_name(name: &str) -> String {
     let name = name.to_ascii_uppercase();
-    if name.starts_with("SIG") {
-        name
-    } else {
-        format!("SIG{name}")
-    }
+    if name.starts_with("SIG") { name } else { format!("SIG{name}") }
 }
 
 #[cfg(test)]

@@ -46,13 +46,7 @@ pub(crate) enum Entry {
 }
 
 /// Serves a watcher until the command or the client ends.
-pub(crate) async fn serve(
-    socket: WebSocket,
-    connection: Connection,
-    watcher: Watcher,
-    entry: Entry,
-    mishap: Mishap,
-) {
+pub(crate) async fn serve(socket: WebSocket, connection: Connection, watcher: Watcher, entry: Entry, mishap: Mishap) {
     let (mut sink, mut stream) = socket.split();
     let done = tokio::select! {
         done = write(&mut sink, &watcher, mishap) => done,
@@ -91,11 +85,7 @@ enum Done {
     Dropped,
 }
 
-async fn write(
-    sink: &mut SplitSink<WebSocket, Message>,
-    watcher: &Watcher,
-    mishap: Mishap,
-) -> Done {
+async fn write(sink: &mut SplitSink<WebSocket, Message>, watcher: &Watcher, mishap: Mishap) -> Done {
     let session = &watcher.session;
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -174,12 +164,7 @@ async fn command(session: &Session, text: &str) {
 }
 
 async fn linger(stream: &mut SplitStream<WebSocket>) {
-    drop(
-        timeout(LINGER, async {
-            while let Some(Ok(_)) = stream.next().await {}
-        })
-        .await,
-    );
+    drop(timeout(LINGER, async { while let Some(Ok(_)) = stream.next().await {} }).await);
 }
 
 fn session_info(id: u32, command: &str, created: i64) -> String {
@@ -191,10 +176,7 @@ fn session_info(id: u32, command: &str, created: i64) -> String {
 }
 
 fn normal_close() -> Message {
-    Message::Close(Some(CloseFrame {
-        code: close_code::NORMAL,
-        reason: "".into(),
-    }))
+    Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: "".into() }))
 }
 
 #[cfg(test)]

@@ -17,14 +17,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process,
-    kill_process_group, set_dumpable_behavior, umask, wait, waitid,
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+    set_dumpable_behavior, umask, wait, waitid,
 };
 
 use super::agent_files::Files;
-use super::protocol::{
-    Answer, Envelope, LARGEST_PACKET, Message, Request, Spawn, encode, receive, send,
-};
+use super::protocol::{Answer, Envelope, LARGEST_PACKET, Message, Request, Spawn, encode, receive, send};
 use crate::spritesd::errors::FileError;
 use crate::spritesd::exec::environment::DEFAULT_PATH;
 
@@ -40,9 +38,7 @@ pub(crate) fn run() -> io::Result<()> {
         files: Files::default(),
     });
     let reaper = Arc::clone(&agent);
-    std::thread::Builder::new()
-        .name("reaper".into())
-        .spawn(move || reaper.reap())?;
+    std::thread::Builder::new().name("reaper".into()).spawn(move || reaper.reap())?;
     agent.send(&Message::Ready, &[])?;
 
     let mut buffer = vec![0; LARGEST_PACKET];
@@ -62,12 +58,10 @@ pub(crate) fn run() -> io::Result<()> {
             | Request::Delete { .. }) => {
                 // Disks are slow; a signal must not wait for them.
                 let worker = Arc::clone(&agent);
-                let started = std::thread::Builder::new()
-                    .name("file".into())
-                    .spawn(move || {
-                        let (answer, fd) = worker.files.serve(request, fds);
-                        worker.answer(id, answer, fd.as_ref())
-                    });
+                let started = std::thread::Builder::new().name("file".into()).spawn(move || {
+                    let (answer, fd) = worker.files.serve(request, fds);
+                    worker.answer(id, answer, fd.as_ref())
+                });
                 if started.is_err() {
                     // The guest has used up its processes. That is no reason to end it.
                     let error = FileError::new("EAGAIN", "resource temporarily unavailable", "");
@@ -119,10 +113,7 @@ impl Agent {
     fn signal(&self, pid: u32, signal: i32, group: bool) -> Answer {
         let children = self.lock();
         // Ours and unreaped: the number cannot have passed to another process.
-        let target = children
-            .contains(&pid)
-            .then(|| i32::try_from(pid).ok().and_then(Pid::from_raw))
-            .flatten();
+        let target = children.contains(&pid).then(|| i32::try_from(pid).ok().and_then(Pid::from_raw)).flatten();
         let (Some(target), Some(signal)) = (target, Signal::from_named_raw(signal)) else {
             return Answer::Gone;
         };
@@ -131,11 +122,7 @@ impl Agent {
             // The group may be empty but for the leader, or be left by it.
             let _ = kill_process_group(target, signal);
         }
-        if sent.is_ok() {
-            Answer::Done
-        } else {
-            Answer::Gone
-        }
+        if sent.is_ok() { Answer::Done } else { Answer::Gone }
     }
 
     /// Reaps every process of the Sprite, ours and orphans. Looks first without taking, then takes under the lock:
@@ -145,23 +132,15 @@ impl Agent {
             let looked = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             let mut children = self.lock();
             if looked.is_err_and(|error| error == Errno::CHILD) && children.is_empty() {
-                children = self
-                    .started
-                    .wait(children)
-                    .unwrap_or_else(PoisonError::into_inner);
+                children = self.started.wait(children).unwrap_or_else(PoisonError::into_inner);
             }
             while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
                 let Ok(pid) = u32::try_from(pid.as_raw_nonzero().get()) else {
                     continue;
                 };
-                let code = status
-                    .exit_status()
-                    .or(status.terminating_signal().map(|signal| 128 + signal));
-                let code = code
-                    .and_then(|code| u8::try_from(code & 0xff).ok())
-                    .unwrap_or(255);
-                if children.remove(&pid) && self.send(&Message::Exited { pid, code }, &[]).is_err()
-                {
+                let code = status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal));
+                let code = code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(255);
+                if children.remove(&pid) && self.send(&Message::Exited { pid, code }, &[]).is_err() {
                     return;
                 }
             }
@@ -172,11 +151,7 @@ impl Agent {
 /// Starts a program in a process group of its own; on failure what a shell would exit with and say.
 fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)> {
     let mut fds = fds.into_iter();
-    let stdin = if spawn.stdin {
-        fds.next().map_or_else(Stdio::null, Stdio::from)
-    } else {
-        Stdio::null()
-    };
+    let stdin = if spawn.stdin { fds.next().map_or_else(Stdio::null, Stdio::from) } else { Stdio::null() };
     let (Some(stdout), Some(stderr)) = (fds.next(), fds.next()) else {
         return Err((126, "no descriptors for the output".into()));
     };
@@ -186,11 +161,7 @@ fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)
         Ok(_) => return Err((126, format!("{}: Not a directory", spawn.dir))),
         Err(error) => {
             return Err((
-                if error.kind() == io::ErrorKind::NotFound {
-                    127
-                } else {
-                    126
-                },
+                if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
                 format!("{}: {}", spawn.dir, plain(&error)),
             ));
         }
@@ -200,15 +171,8 @@ fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)
     if let Some((zeroth, rest)) = spawn.argv.split_first() {
         command.arg0(zeroth).args(rest);
     }
-    command
-        .env_clear()
-        .envs(spawn.env.iter().map(|(key, value)| (key, value)));
-    command
-        .current_dir(dir)
-        .process_group(0)
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
+    command.env_clear().envs(spawn.env.iter().map(|(key, value)| (key, value)));
+    command.current_dir(dir).process_group(0).stdin(stdin).stdout(stdout).stderr(stderr);
     match command.spawn() {
         // Dropping the handle neither ends nor waits for the process; the reaper does the waiting.
         Ok(child) => Ok((child.id(), program.to_string_lossy().into_owned())),
@@ -221,10 +185,7 @@ fn find(name: &str, dir: &Path) -> Result<PathBuf, (u8, String)> {
     let candidates: Vec<PathBuf> = if name.contains('/') {
         vec![dir.join(name)]
     } else {
-        DEFAULT_PATH
-            .split(':')
-            .map(|place| Path::new(place).join(name))
-            .collect()
+        DEFAULT_PATH.split(':').map(|place| Path::new(place).join(name)).collect()
     };
     let mut denied = false;
     for candidate in candidates {
@@ -246,8 +207,5 @@ fn find(name: &str, dir: &Path) -> Result<PathBuf, (u8, String)> {
 /// The system's words for an error, without Rust's number after them.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error")
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }

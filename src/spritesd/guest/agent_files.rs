@@ -89,48 +89,23 @@ impl Files {
         }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let temporary = parent.join(format!(".{ticket}-{}.part", uuid::Uuid::new_v4().simple()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temporary)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         let passed = file.try_clone()?.into();
-        self.writes().insert(
-            ticket,
-            Write {
-                file,
-                temporary,
-                target,
-            },
-        );
+        self.writes().insert(ticket, Write { file, temporary, target });
         Ok((Answer::Opened { ticket, size: 0 }, Some(passed)))
     }
 
-    fn commit(
-        &self,
-        ticket: u64,
-        mode: Option<u32>,
-    ) -> (io::Result<(Answer, Option<OwnedFd>)>, String) {
+    fn commit(&self, ticket: u64, mode: Option<u32>) -> (io::Result<(Answer, Option<OwnedFd>)>, String) {
         let Some(write) = self.writes().remove(&ticket) else {
             return (Err(Errno::INVAL.into()), String::new());
         };
         let path = write.target.to_string_lossy().into_owned();
         let finish = || {
-            let kept = std::fs::metadata(&write.target)
-                .ok()
-                .map(|found| found.mode() & 0o7777);
+            let kept = std::fs::metadata(&write.target).ok().map(|found| found.mode() & 0o7777);
             let mode = mode.or(kept).unwrap_or(DEFAULT_MODE);
-            write
-                .file
-                .set_permissions(std::fs::Permissions::from_mode(mode))?;
+            write.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
             std::fs::rename(&write.temporary, &write.target)?;
-            Ok((
-                Answer::Written {
-                    size: write.file.metadata()?.len(),
-                    mode,
-                },
-                None,
-            ))
+            Ok((Answer::Written { size: write.file.metadata()?.len(), mode }, None))
         };
         let result = finish();
         if result.is_err() {
@@ -153,20 +128,10 @@ fn open(path: &str) -> io::Result<(Answer, Option<OwnedFd>)> {
     if rustix::fs::fstatfs(&file)?.f_type == PROC_SUPER_MAGIC {
         return Err(Errno::ACCESS.into());
     }
-    Ok((
-        Answer::Opened {
-            ticket: 0,
-            size: found.len(),
-        },
-        Some(file.into()),
-    ))
+    Ok((Answer::Opened { ticket: 0, size: found.len() }, Some(file.into())))
 }
 
-fn list(
-    path: &Path,
-    recursive: bool,
-    output: Option<File>,
-) -> io::Result<(Answer, Option<OwnedFd>)> {
+fn list(path: &Path, recursive: bool, output: Option<File>) -> io::Result<(Answer, Option<OwnedFd>)> {
     let Some(output) = output else {
         return Err(Errno::INVAL.into());
     };
@@ -214,11 +179,7 @@ fn entry(path: &Path, found: &Metadata) -> serde_json::Value {
     } else {
         "file"
     };
-    let modified = found
-        .modified()
-        .ok()
-        .and_then(|time| Timestamp::try_from(time).ok())
-        .unwrap_or_default();
+    let modified = found.modified().ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or_default();
     json!({
         "name": path.file_name().unwrap_or(path.as_os_str()).to_string_lossy(),
         "path": path.to_string_lossy(),
@@ -270,43 +231,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b.txt").to_string_lossy().into_owned();
         let files = Files::default();
-        let begin = |parents| {
-            files.serve(
-                Request::BeginWrite {
-                    path: path.clone(),
-                    parents,
-                },
-                Vec::new(),
-            )
-        };
+        let begin = |parents| files.serve(Request::BeginWrite { path: path.clone(), parents }, Vec::new());
 
-        assert!(
-            matches!(begin(false).0, Answer::Failed(FileError { code, .. }) if code == "ENOENT")
-        );
-        let (Answer::Opened { ticket, .. }, Some(fd)) = begin(true) else {
-            unreachable!()
-        };
+        assert!(matches!(begin(false).0, Answer::Failed(FileError { code, .. }) if code == "ENOENT"));
+        let (Answer::Opened { ticket, .. }, Some(fd)) = begin(true) else { unreachable!() };
         File::from(fd).write_all(b"text").unwrap();
         assert!(!Path::new(&path).exists());
-        let (answer, _) = files.serve(
-            Request::CommitWrite {
-                ticket,
-                mode: Some(0o600),
-            },
-            Vec::new(),
-        );
-        assert!(matches!(
-            answer,
-            Answer::Written {
-                size: 4,
-                mode: 0o600
-            }
-        ));
+        let (answer, _) = files.serve(Request::CommitWrite { ticket, mode: Some(0o600) }, Vec::new());
+        assert!(matches!(answer, Answer::Written { size: 4, mode: 0o600 }));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
 
-        let (Answer::Opened { ticket, .. }, Some(_)) = begin(true) else {
-            unreachable!()
-        };
+        let (Answer::Opened { ticket, .. }, Some(_)) = begin(true) else { unreachable!() };
         files.serve(Request::AbortWrite { ticket }, Vec::new());
         assert_eq!(std::fs::read_dir(dir.path().join("a")).unwrap().count(), 1);
     }
@@ -315,18 +250,8 @@ mod tests {
     fn only_regular_files_are_opened() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &fifo,
-            rustix::fs::FileType::Fifo,
-            0o600.into(),
-            0,
-        )
-        .unwrap();
-        let code = |path: &str| match Files::default()
-            .serve(Request::OpenRead { path: path.into() }, Vec::new())
-            .0
-        {
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let code = |path: &str| match Files::default().serve(Request::OpenRead { path: path.into() }, Vec::new()).0 {
             Answer::Failed(error) => error.code,
             Answer::Done
             | Answer::Spawned { .. }
@@ -348,22 +273,13 @@ mod tests {
         std::fs::write(dir.path().join("d/f"), "12").unwrap();
         std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        let request = Request::List {
-            path: dir.path().to_string_lossy().into(),
-            recursive: true,
-        };
+        let request = Request::List { path: dir.path().to_string_lossy().into(), recursive: true };
         let (answer, _) = Files::default().serve(request, vec![writer.into()]);
         assert!(matches!(answer, Answer::Done));
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
-        let seen: Vec<_> = entries
-            .iter()
-            .map(|e| (e["name"].as_str().unwrap(), e["type"].as_str().unwrap()))
-            .collect();
-        assert_eq!(
-            seen,
-            [("d", "directory"), ("f", "file"), ("root", "symlink")]
-        );
+        let seen: Vec<_> = entries.iter().map(|e| (e["name"].as_str().unwrap(), e["type"].as_str().unwrap())).collect();
+        assert_eq!(seen, [("d", "directory"), ("f", "file"), ("root", "symlink")]);
     }
 }

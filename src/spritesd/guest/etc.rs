@@ -23,15 +23,9 @@ pub(crate) fn write_etc(etc: &Path, hostname: &str) -> io::Result<()> {
     )?;
     file("group", "root:x:0:\nsprite:x:1000:\nnogroup:x:65534:\n")?;
     file("hostname", &format!("{hostname}\n"))?;
-    file(
-        "hosts",
-        &format!("127.0.0.1 localhost {hostname}\n::1 localhost {hostname}\n"),
-    )?;
+    file("hosts", &format!("127.0.0.1 localhost {hostname}\n::1 localhost {hostname}\n"))?;
     file("resolv.conf", "# no network\n")?;
-    file(
-        "nsswitch.conf",
-        "passwd: files\ngroup: files\nhosts: files dns\n",
-    )?;
+    file("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")?;
     file("profile", "# nothing\n")?;
     for path in SHARED_ETC {
         let target = etc.join(path.trim_start_matches("/etc/"));

@@ -26,9 +26,7 @@ const AGENT: &str = "/.sprite/agent";
 const STAGE: &str = "/mnt";
 
 /// The directories beside `/usr` which are links into it on a merged host.
-const ROOTS: [&str; 7] = [
-    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec",
-];
+const ROOTS: [&str; 7] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec"];
 
 const OPEN_FILES: u64 = 65_536;
 const PROCESSES: u64 = 8_192;
@@ -49,10 +47,7 @@ pub(crate) struct LaunchPlan {
 
 /// Becomes `bwrap`; returns only when that failed.
 pub(crate) fn run() -> io::Error {
-    match std::env::var(PLAN)
-        .map_err(io::Error::other)
-        .and_then(|text| Ok(serde_json::from_str(&text)?))
-    {
+    match std::env::var(PLAN).map_err(io::Error::other).and_then(|text| Ok(serde_json::from_str(&text)?)) {
         Ok(plan) => become_guest(&plan),
         Err(error) => error,
     }
@@ -74,10 +69,7 @@ fn become_guest(plan: &LaunchPlan) -> io::Error {
         Err(error) => return error,
     };
     command.arg("bwrap").args(arguments(&staged));
-    command
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .current_dir("/");
+    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir("/");
     if let Some(user) = staged.user {
         // std drops all supplementary groups when it changes the user of a superuser's process.
         command.uid(user).gid(user);
@@ -93,17 +85,9 @@ fn wrapper() -> io::Result<Command> {
     let mut command = Command::new("env");
     if !inherited.is_empty() {
         command = Command::new("bash");
-        let closing: String = inherited
-            .iter()
-            .flat_map(|fd| [" ".to_owned(), fd.to_string(), ">&-".to_owned()])
-            .collect();
-        command.args([
-            "--noprofile",
-            "--norc",
-            "-c",
-            &format!("exec env \"$@\"{closing}"),
-            "launch",
-        ]);
+        let closing: String =
+            inherited.iter().flat_map(|fd| [" ".to_owned(), fd.to_string(), ">&-".to_owned()]).collect();
+        command.args(["--noprofile", "--norc", "-c", &format!("exec env \"$@\"{closing}"), "launch"]);
     }
     if ignores_signals() {
         command.arg("--default-signal");
@@ -117,11 +101,7 @@ fn inherited_descriptors() -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fdinfo")? {
         let entry = entry?;
-        let Some(number) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         // Gone again: the directory's own.
@@ -142,8 +122,7 @@ fn ignores_signals() -> bool {
     const PIPE: u64 = 1 << 12;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & !PIPE != 0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & !PIPE != 0)
 }
 
 /// Mounts the parts of the Sprite under `STAGE`, visible to this process and what it becomes only.
@@ -153,17 +132,8 @@ fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
         reason = "a mount namespace does not touch descriptors, which is what the deprecation is about"
     )]
     rustix::thread::unshare(UnshareFlags::NEWNS)?;
-    mount_change(
-        "/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
-    )?;
-    mount(
-        "tmpfs",
-        STAGE,
-        "tmpfs",
-        MountFlags::NODEV | MountFlags::NOSUID,
-        Some(c"mode=0755,size=1m"),
-    )?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    mount("tmpfs", STAGE, "tmpfs", MountFlags::NODEV | MountFlags::NOSUID, Some(c"mode=0755,size=1m"))?;
     let stage = Path::new(STAGE);
     for part in PARTS {
         let target = stage.join(part);
@@ -173,11 +143,7 @@ fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
     let agent = stage.join("agent");
     std::fs::File::create(&agent)?;
     mount_bind(&plan.agent, &agent)?;
-    Ok(LaunchPlan {
-        directory: stage.into(),
-        agent,
-        ..plan.clone()
-    })
+    Ok(LaunchPlan { directory: stage.into(), agent, ..plan.clone() })
 }
 
 /// The directories of a Sprite that are mounted inside.
@@ -187,13 +153,7 @@ fn limit(own_user: bool) -> io::Result<()> {
     let cap = |resource, wanted: u64| {
         let hard = getrlimit(resource).maximum;
         let value = Some(hard.map_or(wanted, |hard| hard.min(wanted)));
-        setrlimit(
-            resource,
-            Rlimit {
-                current: value,
-                maximum: value,
-            },
-        )
+        setrlimit(resource, Rlimit { current: value, maximum: value })
     };
     cap(Resource::Core, 0)?;
     cap(Resource::Nofile, OPEN_FILES)?;
@@ -213,21 +173,8 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
     for flag in ["user", "pid", "ipc", "uts", "net", "cgroup"] {
         add(&[&format!("--unshare-{flag}")]);
     }
-    add(&[
-        &"--disable-userns",
-        &"--as-pid-1",
-        &"--new-session",
-        &"--die-with-parent",
-        &"--clearenv",
-    ]);
-    add(&[
-        &"--uid",
-        &"1000",
-        &"--gid",
-        &"1000",
-        &"--hostname",
-        &plan.hostname,
-    ]);
+    add(&[&"--disable-userns", &"--as-pid-1", &"--new-session", &"--die-with-parent", &"--clearenv"]);
+    add(&[&"--uid", &"1000", &"--gid", &"1000", &"--hostname", &plan.hostname]);
     add(&[&"--ro-bind", &"/usr", &"/usr"]);
     for root in ROOTS {
         match std::fs::read_link(root) {
@@ -238,12 +185,7 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
     add(&[&"--ro-bind", &plan.directory.join("etc"), &"/etc"]);
     for path in SHARED_ETC {
         // A target must exist in the generated /etc, which cannot be written any more.
-        if plan
-            .directory
-            .join("etc")
-            .join(path.trim_start_matches("/etc/"))
-            .exists()
-        {
+        if plan.directory.join("etc").join(path.trim_start_matches("/etc/")).exists() {
             add(&[&"--ro-bind-try", &path, &path]);
         }
     }
@@ -260,16 +202,7 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
         &"/run",
         &"/var/run",
     ]);
-    add(&[
-        &"--perms",
-        &"0755",
-        &"--dir",
-        &"/home",
-        &"--perms",
-        &"0755",
-        &"--dir",
-        &"/.sprite",
-    ]);
+    add(&[&"--perms", &"0755", &"--dir", &"/home", &"--perms", &"0755", &"--dir", &"/.sprite"]);
     add(&[&"--bind", &plan.directory.join("home"), &"/home/sprite"]);
     add(&[&"--bind", &plan.directory.join("workspace"), &"/workspace"]);
     add(&[&"--bind", &plan.directory.join("tmp"), &"/tmp"]);

@@ -111,13 +111,8 @@ impl Guest {
         program: &SelfProgram,
         plan: &LaunchPlan,
     ) -> Result<Arc<Self>, GuestError> {
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(io::Error::from)?;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(io::Error::from)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
         let mut command = Command::new(&program.path);
         command
@@ -164,10 +159,7 @@ impl Guest {
     pub(crate) async fn stop(&self) {
         // The agent exits at the end of its input, and the kernel takes its whole PID namespace along.
         let _ = shutdown(&self.socket, Shutdown::Both);
-        if tokio::time::timeout(STOP, self.ended.cancelled())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(STOP, self.ended.cancelled()).await.is_err() {
             warn!("a sandbox did not end by itself; killing its monitor");
             self.kill.cancel();
             drop(tokio::time::timeout(STOP, self.ended.cancelled()).await);
@@ -181,8 +173,7 @@ impl Guest {
         fds: &[BorrowedFd<'_>],
     ) -> Result<Result<Started, (u8, String)>, GuestError> {
         let (sender, answer) = oneshot::channel();
-        self.send(Request::Spawn(spawn), fds, Pending::Start(sender))
-            .await?;
+        self.send(Request::Spawn(spawn), fds, Pending::Start(sender)).await?;
         answer.await.map_err(|_| GuestError::Gone)
     }
 
@@ -197,12 +188,7 @@ impl Guest {
         answer.await.map_err(|_| GuestError::Gone)
     }
 
-    async fn send(
-        &self,
-        request: Request,
-        fds: &[BorrowedFd<'_>],
-        pending: Pending,
-    ) -> Result<(), GuestError> {
+    async fn send(&self, request: Request, fds: &[BorrowedFd<'_>], pending: Pending) -> Result<(), GuestError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let packet = encode(&Envelope { id, request })?;
         self.pending().insert(id, pending);
@@ -210,18 +196,10 @@ impl Guest {
             self.pending().remove(&id);
             return Err(GuestError::Gone);
         }
-        let sent = self
-            .socket
-            .async_io(Interest::WRITABLE, || {
-                send(self.socket.as_fd(), &packet, fds)
-            })
-            .await;
+        let sent = self.socket.async_io(Interest::WRITABLE, || send(self.socket.as_fd(), &packet, fds)).await;
         sent.map_err(|error| {
             self.pending().remove(&id);
-            if matches!(
-                error.kind(),
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-            ) {
+            if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
                 GuestError::Gone
             } else {
                 GuestError::Io(error)
@@ -242,12 +220,8 @@ impl Guest {
         let mut ready = Some(ready);
         let mut buffer = vec![0; LARGEST_PACKET];
         loop {
-            let received = self
-                .socket
-                .async_io(Interest::READABLE, || {
-                    receive::<Message>(&self.socket, &mut buffer)
-                })
-                .await;
+            let received =
+                self.socket.async_io(Interest::READABLE, || receive::<Message>(&self.socket, &mut buffer)).await;
             match received {
                 Ok(Some((message, fds))) => self.dispatch(message, fds, &mut ready),
                 Ok(None) => break,
@@ -263,12 +237,7 @@ impl Guest {
         self.exits().clear();
     }
 
-    fn dispatch(
-        &self,
-        message: Message,
-        fds: Vec<OwnedFd>,
-        ready: &mut Option<oneshot::Sender<()>>,
-    ) {
+    fn dispatch(&self, message: Message, fds: Vec<OwnedFd>, ready: &mut Option<oneshot::Sender<()>>) {
         match message {
             Message::Ready => {
                 if let Some(ready) = ready.take() {

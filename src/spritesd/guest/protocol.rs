@@ -8,8 +8,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -95,22 +95,13 @@ pub(crate) enum Answer {
 }
 
 /// Sends one packet. `WouldBlock` when the socket is non-blocking and full; nothing was sent then.
-pub(crate) fn send(
-    socket: BorrowedFd<'_>,
-    packet: &[u8],
-    fds: &[BorrowedFd<'_>],
-) -> io::Result<()> {
+pub(crate) fn send(socket: BorrowedFd<'_>, packet: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
-    sendmsg(
-        socket,
-        &[IoSlice::new(packet)],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    )?;
+    sendmsg(socket, &[IoSlice::new(packet)], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -118,10 +109,7 @@ pub(crate) fn send(
 pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let packet = serde_json::to_vec(message)?;
     if packet.len() > LARGEST_PACKET {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "message too large",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "message too large"));
     }
     Ok(packet)
 }
@@ -133,12 +121,7 @@ pub(crate) fn receive<T: DeserializeOwned>(
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(
-        socket,
-        &mut [IoSliceMut::new(buffer)],
-        &mut control,
-        RecvFlags::CMSG_CLOEXEC,
-    )?;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let mut fds = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
@@ -148,14 +131,8 @@ pub(crate) fn receive<T: DeserializeOwned>(
     if received.bytes == 0 {
         return Ok(None);
     }
-    if received
-        .flags
-        .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)
-    {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "packet cut short",
-        ));
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "packet cut short"));
     }
     let packet = buffer.get(..received.bytes).unwrap_or_default();
     Ok(Some((serde_json::from_slice(packet)?, fds)))
@@ -169,26 +146,10 @@ mod tests {
 
     #[test]
     fn packets_keep_their_edges_and_descriptors() {
-        let (a, b) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .unwrap();
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        send(
-            a.as_fd(),
-            &encode(&Message::Ready).unwrap(),
-            &[writer.as_fd()],
-        )
-        .unwrap();
-        send(
-            a.as_fd(),
-            &encode(&Message::Exited { pid: 7, code: 3 }).unwrap(),
-            &[],
-        )
-        .unwrap();
+        send(a.as_fd(), &encode(&Message::Ready).unwrap(), &[writer.as_fd()]).unwrap();
+        send(a.as_fd(), &encode(&Message::Exited { pid: 7, code: 3 }).unwrap(), &[]).unwrap();
         drop((a, writer));
 
         let mut buffer = vec![0; LARGEST_PACKET];
@@ -207,20 +168,11 @@ mod tests {
 
     #[test]
     fn the_largest_packet_passes_and_a_larger_one_is_refused() {
-        let (a, b) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .unwrap();
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let fitting = "x".repeat(LARGEST_PACKET - 2);
         send(a.as_fd(), &encode(&fitting).unwrap(), &[]).unwrap();
         let mut buffer = vec![0; LARGEST_PACKET];
-        assert_eq!(
-            receive::<String>(&b, &mut buffer).unwrap().unwrap().0,
-            fitting
-        );
+        assert_eq!(receive::<String>(&b, &mut buffer).unwrap().unwrap().0, fitting);
         assert!(encode(&"x".repeat(LARGEST_PACKET)).is_err());
     }
 }

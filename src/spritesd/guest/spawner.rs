@@ -26,15 +26,13 @@ impl Spawner {
     pub(crate) fn start() -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let runtime = Handle::current();
-        std::thread::Builder::new()
-            .name("spawner".into())
-            .spawn(move || {
-                let _inside = runtime.enter();
-                for mut job in queue {
-                    // The requester may have gone; the child then dies by `kill_on_drop`.
-                    drop(job.reply.send(job.command.spawn()));
-                }
-            })?;
+        std::thread::Builder::new().name("spawner".into()).spawn(move || {
+            let _inside = runtime.enter();
+            for mut job in queue {
+                // The requester may have gone; the child then dies by `kill_on_drop`.
+                drop(job.reply.send(job.command.spawn()));
+            }
+        })?;
         Ok(Self { jobs })
     }
 

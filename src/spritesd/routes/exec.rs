@@ -33,17 +33,11 @@ pub(super) async fn root(
     let sprite = app.sprite(&name)?;
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
-        Err(_)
-            if method == Method::HEAD
-                || (method == Method::GET && !headers.contains_key(header::UPGRADE)) =>
-        {
+        Err(_) if method == Method::HEAD || (method == Method::GET && !headers.contains_key(header::UPGRADE)) => {
             return Ok(Json(list(&sprite)).into_response());
         }
         Err(_) if method != Method::GET => {
-            return Err(ApiError::Text(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method not allowed".into(),
-            ));
+            return Err(ApiError::Text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed".into()));
         }
         Err(rejection) => return Err(ApiError::bad(rejection.body_text())),
     };
@@ -82,10 +76,7 @@ async fn start(
     // so a handshake that failed has started nothing.
     sprite.wake().await.map_err(|error| unavailable(&error))?;
     if fault == Some(Effect::LostReply) {
-        sprite
-            .begin(command)
-            .await
-            .map_err(|error| unavailable(&error))?;
+        sprite.begin(command).await.map_err(|error| unavailable(&error))?;
         return Err(ApiError::Internal);
     }
     let mishap = Mishap {
@@ -121,29 +112,17 @@ fn attach_to(
     };
     // From here on the session has a watcher, so it does not end for want of one during the handshake.
     let watcher = session.watch();
-    Ok(accept(upgrade, move |socket| {
-        serve(
-            socket,
-            connection,
-            watcher,
-            Entry::Attach,
-            Mishap::default(),
-        )
-    }))
+    Ok(accept(upgrade, move |socket| serve(socket, connection, watcher, Entry::Attach, Mishap::default())))
 }
 
 fn accept<F: Future<Output = ()> + Send + 'static>(
     upgrade: WebSocketUpgrade,
     then: impl FnOnce(axum::extract::ws::WebSocket) -> F + Send + 'static,
 ) -> Response {
-    let upgrade = upgrade
-        .max_message_size(LARGEST_MESSAGE)
-        .max_frame_size(LARGEST_MESSAGE);
+    let upgrade = upgrade.max_message_size(LARGEST_MESSAGE).max_frame_size(LARGEST_MESSAGE);
     let mut response = upgrade.on_upgrade(then);
     let capabilities = HeaderName::from_static("x-sprite-capabilities");
-    response
-        .headers_mut()
-        .insert(capabilities, HeaderValue::from_static("signal"));
+    response.headers_mut().insert(capabilities, HeaderValue::from_static("signal"));
     response
 }
 
@@ -157,11 +136,7 @@ pub(super) fn no_session(id: &str) -> ApiError {
 }
 
 fn list(sprite: &Sprite) -> Value {
-    let sessions: Vec<Value> = sprite
-        .sessions()
-        .iter()
-        .map(|session| describe(session))
-        .collect();
+    let sessions: Vec<Value> = sprite.sessions().iter().map(|session| describe(session)).collect();
     json!({ "count": sessions.len(), "sessions": sessions })
 }
 

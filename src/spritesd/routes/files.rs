@@ -27,14 +27,10 @@ pub(super) async fn read(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let path = absolute(&query)?;
-    let opened = files::open(&*awake(&app, &name).await?, path)
-        .await
-        .map_err(refusal)?;
+    let opened = files::open(&*awake(&app, &name).await?, path).await.map_err(refusal)?;
     let size = opened.size;
-    let wanted = headers
-        .get(header::RANGE)
-        .and_then(|value| value.to_str().ok())
-        .map_or(Wanted::All, |text| range(text, size));
+    let wanted =
+        headers.get(header::RANGE).and_then(|value| value.to_str().ok()).map_or(Wanted::All, |text| range(text, size));
     let kind = (header::CONTENT_TYPE, "application/octet-stream".to_owned());
     match wanted {
         Wanted::All => Ok(([kind], Body::from_stream(opened.stream(0, u64::MAX))).into_response()),
@@ -43,10 +39,7 @@ pub(super) async fn read(
             Ok((StatusCode::RANGE_NOT_SATISFIABLE, [extent]).into_response())
         }
         Wanted::Part(first, last) => {
-            let extent = (
-                header::CONTENT_RANGE,
-                format!("bytes {first}-{last}/{size}"),
-            );
+            let extent = (header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
             let body = Body::from_stream(opened.stream(first, last - first + 1));
             Ok((StatusCode::PARTIAL_CONTENT, [kind, extent], body).into_response())
         }
@@ -68,17 +61,11 @@ pub(super) async fn write(
             Ok(_) | Err(_) => return Err(FileError::new("EINVAL", "invalid mode", &path).into()),
         },
     };
-    let parents = query
-        .get("mkdirParents")
-        .or_else(|| query.get("mkdir"))
-        .is_none_or(|text| text != "false" && text != "0");
+    let parents =
+        query.get("mkdirParents").or_else(|| query.get("mkdir")).is_none_or(|text| text != "false" && text != "0");
     let guest = awake(&app, &name).await?;
-    let (size, mode) = files::write(&guest, path.clone(), parents, mode, body, LARGEST_FILE)
-        .await
-        .map_err(refusal)?;
-    Ok(Json(
-        json!({ "path": path, "size": size, "mode": format!("{mode:04o}") }),
-    ))
+    let (size, mode) = files::write(&guest, path.clone(), parents, mode, body, LARGEST_FILE).await.map_err(refusal)?;
+    Ok(Json(json!({ "path": path, "size": size, "mode": format!("{mode:04o}") })))
 }
 
 /// Lists a directory, or describes a file.
@@ -89,12 +76,8 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, ApiError> {
     let path = absolute(&query)?;
     let guest = awake(&app, &name).await?;
-    let entries = files::list(&guest, path.clone(), is_set(&query, "recursive"))
-        .await
-        .map_err(refusal)?;
-    Ok(Json(
-        json!({ "path": path, "count": entries.len(), "entries": entries }),
-    ))
+    let entries = files::list(&guest, path.clone(), is_set(&query, "recursive")).await.map_err(refusal)?;
+    Ok(Json(json!({ "path": path, "count": entries.len(), "entries": entries })))
 }
 
 /// Removes a file or a tree. Arguments in the query or, as documented, in a JSON body.
@@ -106,24 +89,18 @@ pub(super) async fn delete(
 ) -> Result<Json<Value>, ApiError> {
     if let Ok(Value::Object(fields)) = serde_json::from_slice(&body) {
         for (key, value) in fields {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             query.entry(key).or_insert(text);
         }
     }
     let path = absolute(&query)?;
     let guest = awake(&app, &name).await?;
-    files::delete(&guest, path.clone(), is_set(&query, "recursive"))
-        .await
-        .map_err(refusal)?;
+    files::delete(&guest, path.clone(), is_set(&query, "recursive")).await.map_err(refusal)?;
     Ok(Json(json!({ "deleted": [path], "count": 1 })))
 }
 
 fn is_set(query: &HashMap<String, String>, key: &str) -> bool {
-    query
-        .get(key)
-        .is_some_and(|text| text == "true" || text == "1")
+    query.get(key).is_some_and(|text| text == "true" || text == "1")
 }
 
 /// The absolute path asked for; what it leads to is the guest's business.
@@ -135,14 +112,8 @@ fn absolute(query: &HashMap<String, String>) -> Result<String, ApiError> {
     if path.starts_with('/') {
         return Ok(path.to_owned());
     }
-    let base = query
-        .get("workingDir")
-        .map(String::as_str)
-        .filter(|dir| dir.starts_with('/') && !dir.contains('\0'));
-    Ok(format!(
-        "{}/{path}",
-        base.unwrap_or(HOME).trim_end_matches('/')
-    ))
+    let base = query.get("workingDir").map(String::as_str).filter(|dir| dir.starts_with('/') && !dir.contains('\0'));
+    Ok(format!("{}/{path}", base.unwrap_or(HOME).trim_end_matches('/')))
 }
 
 async fn awake(app: &Shared, name: &str) -> Result<Arc<Guest>, ApiError> {
@@ -180,16 +151,8 @@ fn range(text: &str, size: u64) -> Wanted {
 
 fn parse_range(text: &str, size: u64) -> Option<Wanted> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
-    let first: Option<u64> = if first.is_empty() {
-        None
-    } else {
-        Some(first.parse().ok()?)
-    };
-    let last: Option<u64> = if last.is_empty() {
-        None
-    } else {
-        Some(last.parse().ok()?)
-    };
+    let first: Option<u64> = if first.is_empty() { None } else { Some(first.parse().ok()?) };
+    let last: Option<u64> = if last.is_empty() { None } else { Some(last.parse().ok()?) };
     let (first, last) = match (first, last) {
         (None, None) => return None,
         (None, Some(0)) => return Some(Wanted::Nothing),
@@ -198,11 +161,7 @@ fn parse_range(text: &str, size: u64) -> Option<Wanted> {
         (Some(first), Some(last)) if last < first => return None,
         (Some(first), Some(last)) => (first, last),
     };
-    Some(if first < size {
-        Wanted::Part(first, last.min(size - 1))
-    } else {
-        Wanted::Nothing
-    })
+    Some(if first < size { Wanted::Part(first, last.min(size - 1)) } else { Wanted::Nothing })
 }
 
 #[cfg(test)]
@@ -240,22 +199,10 @@ mod tests {
     #[test]
     fn relative_paths_begin_at_the_working_directory() {
         let path = |pairs: &[(&str, &str)]| {
-            absolute(
-                &pairs
-                    .iter()
-                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                    .collect(),
-            )
-            .ok()
+            absolute(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()).ok()
         };
-        assert_eq!(
-            path(&[("path", "/a"), ("workingDir", "/b")]).as_deref(),
-            Some("/a")
-        );
-        assert_eq!(
-            path(&[("path", "a"), ("workingDir", "/")]).as_deref(),
-            Some("/a")
-        );
+        assert_eq!(path(&[("path", "/a"), ("workingDir", "/b")]).as_deref(), Some("/a"));
+        assert_eq!(path(&[("path", "a"), ("workingDir", "/")]).as_deref(), Some("/a"));
         assert_eq!(path(&[("path", "a")]).as_deref(), Some("/home/sprite/a"));
         assert_eq!(path(&[]), None);
         assert_eq!(path(&[("path", "a\0b")]), None);

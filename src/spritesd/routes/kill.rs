@@ -41,43 +41,28 @@ pub(super) async fn kill(
 ) -> Result<Response, ApiError> {
     let sprite = app.sprite(&name)?;
     let (signal, patience) = kill_arguments(raw.as_deref().unwrap_or_default(), &body)?;
-    let number = signals::number(&signal)
-        .ok_or_else(|| ApiError::bad(format!("invalid signal: {signal}")))?;
+    let number = signals::number(&signal).ok_or_else(|| ApiError::bad(format!("invalid signal: {signal}")))?;
     let session = match sprite.session(&id) {
         Found::Live(session) => session,
         Found::Ended => {
-            return Err(ApiError::Text(
-                StatusCode::GONE,
-                format!("session already exited: {id}"),
-            ));
+            return Err(ApiError::Text(StatusCode::GONE, format!("session already exited: {id}")));
         }
         Found::Unknown => return Err(no_session(&id)),
     };
-    sprite.record("kill", json!({ "session": session.id, "command": session.command, "signal": signals::full_name(&signal) }));
+    sprite.record(
+        "kill",
+        json!({ "session": session.id, "command": session.command, "signal": signals::full_name(&signal) }),
+    );
     let (events, queue) = mpsc::unbounded_channel::<Value>();
     // Goes on when the client leaves: a kill once asked for is carried out.
     tokio::spawn(async move {
-        end(
-            &session,
-            number,
-            &signals::full_name(&signal),
-            patience,
-            &events,
-        )
-        .await;
+        end(&session, number, &signals::full_name(&signal), patience, &events).await;
     });
     let lines = futures::stream::unfold(queue, |mut queue| async move {
         let event = queue.recv().await?;
-        Some((
-            Ok::<_, std::convert::Infallible>(Bytes::from(format!("{event}\n"))),
-            queue,
-        ))
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(format!("{event}\n"))), queue))
     });
-    Ok((
-        [(header::CONTENT_TYPE, "application/x-ndjson")],
-        Body::from_stream(lines),
-    )
-        .into_response())
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
 }
 
 /// Query first, then a JSON body, then the defaults.
@@ -85,17 +70,14 @@ fn kill_arguments(raw: &str, body: &[u8]) -> Result<(String, Duration), ApiError
     let body: KillBody = if body.is_empty() {
         KillBody::default()
     } else {
-        serde_json::from_slice(body)
-            .map_err(|error| ApiError::bad(format!("invalid request body: {error}")))?
+        serde_json::from_slice(body).map_err(|error| ApiError::bad(format!("invalid request body: {error}")))?
     };
     let mut signal = body.signal;
     let mut patience = body.timeout.map(|value| match value {
         Value::String(text) => text,
-        other @ (Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::Array(_)
-        | Value::Object(_)) => other.to_string(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other.to_string()
+        }
     });
     for (key, value) in form_urlencoded::parse(raw.as_bytes()) {
         match key.as_ref() {
@@ -106,35 +88,19 @@ fn kill_arguments(raw: &str, body: &[u8]) -> Result<(String, Duration), ApiError
     }
     let patience = match patience.filter(|text| !text.is_empty()) {
         None => KILL_AFTER,
-        Some(text) => duration::parse(&text)
-            .ok_or_else(|| ApiError::bad(format!("invalid timeout: {text}")))?,
+        Some(text) => duration::parse(&text).ok_or_else(|| ApiError::bad(format!("invalid timeout: {text}")))?,
     };
-    Ok((
-        signal
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| "SIGTERM".into()),
-        patience,
-    ))
+    Ok((signal.filter(|name| !name.is_empty()).unwrap_or_else(|| "SIGTERM".into()), patience))
 }
 
-async fn end(
-    session: &Session,
-    number: i32,
-    name: &str,
-    patience: Duration,
-    events: &mpsc::UnboundedSender<Value>,
-) {
+async fn end(session: &Session, number: i32, name: &str, patience: Duration, events: &mpsc::UnboundedSender<Value>) {
     let tell = |event: Value| drop(events.send(event));
     let pid = session.id;
     session.signal(number, false).await;
-    tell(
-        json!({ "type": "signal", "message": format!("Sent {name} to process {pid}"), "signal": name, "pid": pid }),
-    );
+    tell(json!({ "type": "signal", "message": format!("Sent {name} to process {pid}"), "signal": name, "pid": pid }));
     // No time to wait means: this signal and nothing more.
     let escalate = !patience.is_zero();
-    let mut ended = timeout(if escalate { patience } else { GLANCE }, session.wait())
-        .await
-        .ok();
+    let mut ended = timeout(if escalate { patience } else { GLANCE }, session.wait()).await.ok();
     if ended.is_some() {
         tell(json!({ "type": "exited", "message": "Process exited" }));
     } else if escalate {
@@ -164,14 +130,8 @@ mod tests {
     fn kill_arguments_come_from_query_or_body() {
         let got = |raw: &str, body: &str| kill_arguments(raw, body.as_bytes()).unwrap();
         assert_eq!(got("", ""), ("SIGTERM".into(), KILL_AFTER));
-        assert_eq!(
-            got("signal=INT&timeout=5s", ""),
-            ("INT".into(), Duration::from_secs(5))
-        );
-        assert_eq!(
-            got("", r#"{"signal":"KILL","timeout":3}"#),
-            ("KILL".into(), Duration::from_secs(3))
-        );
+        assert_eq!(got("signal=INT&timeout=5s", ""), ("INT".into(), Duration::from_secs(5)));
+        assert_eq!(got("", r#"{"signal":"KILL","timeout":3}"#), ("KILL".into(), Duration::from_secs(3)));
         assert_eq!(got("timeout=0s", ""), ("SIGTERM".into(), Duration::ZERO));
         assert!(kill_arguments("timeout=x", b"").is_err());
         assert!(kill_arguments("", b"[").is_err());

@@ -49,41 +49,24 @@ impl App {
 /// The whole API.
 pub(crate) fn router(app: Shared) -> Router {
     let inside = Router::new()
-        .route(
-            "/v1/sprites/{name}/policy/network",
-            get(policy::get).post(policy::set),
-        )
+        .route("/v1/sprites/{name}/policy/network", get(policy::get).post(policy::set))
         .route("/v1/sprites/{name}/exec", any(exec::root))
         .route("/v1/sprites/{name}/exec/{id}", get(exec::attach))
         .route("/v1/sprites/{name}/exec/{id}/kill", post(kill::kill))
         .route("/v1/sprites/{name}/fs/read", get(files::read))
-        .route(
-            "/v1/sprites/{name}/fs/write",
-            put(files::write).layer(DefaultBodyLimit::max(LARGEST_FILE)),
-        )
+        .route("/v1/sprites/{name}/fs/write", put(files::write).layer(DefaultBodyLimit::max(LARGEST_FILE)))
         .route("/v1/sprites/{name}/fs/list", get(files::list))
         .route("/v1/sprites/{name}/fs/delete", delete(files::delete))
         .route("/v1/sprites/{name}/{*rest}", any(sprites::no_route))
         .layer(middleware::from_fn(inside_headers));
     Router::new()
         .route("/v1/sprites", get(sprites::list).post(sprites::create))
-        .route(
-            "/v1/sprites/{name}",
-            get(sprites::get)
-                .put(sprites::update)
-                .delete(sprites::delete),
-        )
+        .route("/v1/sprites/{name}", get(sprites::get).put(sprites::update).delete(sprites::delete))
         .merge(inside)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(middleware::from_fn_with_state(
-            Arc::clone(&app),
-            guard::faults,
-        ))
-        .layer(middleware::from_fn_with_state(
-            Arc::clone(&app),
-            guard::authenticate,
-        ))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::faults))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::authenticate))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(app)
 }
@@ -93,10 +76,7 @@ async fn no_route() -> ApiError {
 }
 
 async fn no_method() -> ApiError {
-    ApiError::Text(
-        http::StatusCode::METHOD_NOT_ALLOWED,
-        "method not allowed".into(),
-    )
+    ApiError::Text(http::StatusCode::METHOD_NOT_ALLOWED, "method not allowed".into())
 }
 
 /// What answers made inside a Sprite carry.
@@ -104,9 +84,6 @@ async fn inside_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("sprite-version"), VERSION);
-    headers.insert(
-        http::header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

@@ -38,17 +38,11 @@ pub(super) async fn set(
     let applied = !fault.is_some_and(|fault| fault.effect == Effect::PolicyNotApplied);
     if applied {
         let stored = policy.clone();
-        sprite
-            .change(|meta| meta.network = stored)
-            .await
-            .map_err(|error| {
-                error!(%error, "cannot save a policy");
-                ApiError::Internal
-            })?;
+        sprite.change(|meta| meta.network = stored).await.map_err(|error| {
+            error!(%error, "cannot save a policy");
+            ApiError::Internal
+        })?;
     }
-    sprite.record(
-        "policy-set",
-        json!({ "policy": policy, "applied": applied }),
-    );
+    sprite.record("policy-set", json!({ "policy": policy, "applied": applied }));
     Ok(StatusCode::NO_CONTENT)
 }

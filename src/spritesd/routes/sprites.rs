@@ -50,18 +50,10 @@ struct PartialUrlSettings {
 
 impl PartialUrlSettings {
     fn check(&self, errors: &mut Vec<String>) {
-        if self
-            .auth
-            .as_deref()
-            .is_some_and(|auth| !matches!(auth, "sprite" | "public"))
-        {
+        if self.auth.as_deref().is_some_and(|auth| !matches!(auth, "sprite" | "public")) {
             errors.push("invalid auth type, must be one of: sprite, public".into());
         }
-        if self
-            .private_access
-            .as_deref()
-            .is_some_and(|access| !matches!(access, "admins" | "org_users"))
-        {
+        if self.private_access.as_deref().is_some_and(|access| !matches!(access, "admins" | "org_users")) {
             errors.push("invalid private access, must be one of: admins, org_users".into());
         }
     }
@@ -80,16 +72,14 @@ fn check_labels(labels: &[String], errors: &mut Vec<String>) {
     if labels.len() > MOST_LABELS {
         errors.push(format!("too many labels, at most {MOST_LABELS}"));
     }
-    if labels.iter().any(|label| {
-        label.is_empty() || label.len() > LONGEST_LABEL || label.chars().any(char::is_control)
-    }) {
+    if labels.iter().any(|label| label.is_empty() || label.len() > LONGEST_LABEL || label.chars().any(char::is_control))
+    {
         errors.push("invalid label".into());
     }
 }
 
 fn parse<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ApiError::Invalid(vec![format!("invalid request body: {error}")]))
+    serde_json::from_slice(body).map_err(|error| ApiError::Invalid(vec![format!("invalid request body: {error}")]))
 }
 
 fn failed(error: &std::io::Error, what: &str) -> ApiError {
@@ -97,15 +87,8 @@ fn failed(error: &std::io::Error, what: &str) -> ApiError {
     ApiError::Internal
 }
 
-pub(super) async fn create(
-    State(app): State<Shared>,
-    body: Bytes,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let Create {
-        name,
-        labels,
-        url_settings,
-    } = parse(&body)?;
+pub(super) async fn create(State(app): State<Shared>, body: Bytes) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let Create { name, labels, url_settings } = parse(&body)?;
     let labels = labels.unwrap_or_default();
     let mut errors = Vec::new();
     if !is_valid_name(&name) {
@@ -127,10 +110,7 @@ pub(super) async fn create(
     }
 }
 
-pub(super) async fn get(
-    State(app): State<Shared>,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn get(State(app): State<Shared>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
     Ok(Json(object(&app, &*app.sprite(&name)?)))
 }
 
@@ -139,11 +119,7 @@ pub(super) async fn update(
     Path(name): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    let Update {
-        labels,
-        clear_labels,
-        url_settings,
-    } = parse(&body)?;
+    let Update { labels, clear_labels, url_settings } = parse(&body)?;
     let sprite = app.sprite(&name)?;
     let mut errors = Vec::new();
     check_labels(labels.as_deref().unwrap_or_default(), &mut errors);
@@ -169,10 +145,7 @@ pub(super) async fn update(
     Ok(Json(object(&app, &sprite)))
 }
 
-pub(super) async fn delete(
-    State(app): State<Shared>,
-    Path(name): Path<String>,
-) -> Result<StatusCode, ApiError> {
+pub(super) async fn delete(State(app): State<Shared>, Path(name): Path<String>) -> Result<StatusCode, ApiError> {
     // Not tied to the client: half a deletion helps nobody.
     let deleting = tokio::spawn(async move { app.registry.delete(&name).await });
     match deleting.await {
@@ -189,26 +162,16 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, ApiError> {
     let limit = match query.get("max_results").filter(|text| !text.is_empty()) {
         None => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|_| ApiError::Invalid(vec!["invalid max_results".into()]))?,
-        ),
+        Some(text) => Some(text.parse().map_err(|_| ApiError::Invalid(vec!["invalid max_results".into()]))?),
     };
     let all = app.registry.all();
     let prefix = query.get("prefix").map(String::as_str).unwrap_or_default();
     let token = query.get("continuation_token").map(String::as_str);
     let page = page(all.keys().map(String::as_str), prefix, limit, token)
         .ok_or_else(|| ApiError::Invalid(vec!["invalid continuation_token".into()]))?;
-    let sprites: Vec<Value> = page
-        .names
-        .iter()
-        .filter_map(|name| all.get(name))
-        .map(|sprite| object(&app, sprite))
-        .collect();
-    let running = all
-        .values()
-        .filter(|sprite| sprite.status() == "running")
-        .count();
+    let sprites: Vec<Value> =
+        page.names.iter().filter_map(|name| all.get(name)).map(|sprite| object(&app, sprite)).collect();
+    let running = all.values().filter(|sprite| sprite.status() == "running").count();
     let cold = all.len() - running;
     Ok(Json(json!({
         "sprites": sprites, "has_more": page.next.is_some(), "next_continuation_token": page.next,
@@ -218,10 +181,7 @@ pub(super) async fn list(
 }
 
 /// What is asked of a Sprite that exists but has no such call.
-pub(super) async fn no_route(
-    State(app): State<Shared>,
-    Path((name, _)): Path<(String, String)>,
-) -> ApiError {
+pub(super) async fn no_route(State(app): State<Shared>, Path((name, _)): Path<(String, String)>) -> ApiError {
     app.sprite(&name).err().unwrap_or(ApiError::NoRoute)
 }
 

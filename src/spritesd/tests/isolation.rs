@@ -40,13 +40,7 @@ import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 print(libc.ptrace(16, 1, 0, 0), ctypes.get_errno())";
     if lab.client.run("one", &["python3", "-c", "pass"]).await.code == Some(0) {
-        assert_eq!(
-            lab.client
-                .run("one", &["python3", "-c", attach])
-                .await
-                .out(),
-            "-1 1\n"
-        );
+        assert_eq!(lab.client.run("one", &["python3", "-c", attach]).await.out(), "-1 1\n");
     }
     assert_eq!(lab.client.run("one", &["true"]).await.code, Some(0));
     lab.server.stop().await;
@@ -75,20 +69,8 @@ async fn the_guest_has_no_power() {
 async fn two_sprites_do_not_meet() {
     let lab = Lab::with("one").await;
     lab.client.create("two").await;
-    lab.client
-        .sh(
-            "one",
-            "for d in ~ /workspace /tmp /dev/shm; do echo of-one > $d/of-one; done",
-        )
-        .await;
-    let mut busy = lab
-        .client
-        .start(
-            "one",
-            &["bash", "-c", "echo up; exec -a of-one sleep 600"],
-            &[],
-        )
-        .await;
+    lab.client.sh("one", "for d in ~ /workspace /tmp /dev/shm; do echo of-one > $d/of-one; done").await;
+    let mut busy = lab.client.start("one", &["bash", "-c", "echo up; exec -a of-one sleep 600"], &[]).await;
     busy.until("up").await;
     // The patterns do not match themselves in the command lines of those who search.
     let script = "
@@ -103,17 +85,12 @@ async fn two_sprites_do_not_meet() {
     // Not the same user outside either, and not the daemon's.
     if rustix::process::geteuid().is_root() {
         use std::os::unix::fs::MetadataExt as _;
-        let owner = |name: &str| {
-            std::fs::metadata(lab.data.path().join("sprites").join(name).join("home"))
-                .unwrap()
-                .uid()
-        };
+        let owner =
+            |name: &str| std::fs::metadata(lab.data.path().join("sprites").join(name).join("home")).unwrap().uid();
         assert!(owner("one") != owner("two") && owner("one") != 0 && owner("two") != 0);
     }
     // IPC: a message queue of one is not listed in two.
-    lab.client
-        .sh("one", "ipcmk -Q >/dev/null && ipcs -q | grep -q 0x")
-        .await;
+    lab.client.sh("one", "ipcmk -Q >/dev/null && ipcs -q | grep -q 0x").await;
     lab.client.sh("two", "! ipcs -q | grep -q 0x").await;
     lab.server.stop().await;
 }
@@ -121,24 +98,12 @@ async fn two_sprites_do_not_meet() {
 #[tokio::test]
 async fn later_commands_join_the_same_sprite() {
     let lab = Lab::with("one").await;
-    let mut first = lab
-        .client
-        .start(
-            "one",
-            &["bash", "-c", "echo $$ > /tmp/pid; echo up; read line"],
-            &[("stdin", "true")],
-        )
-        .await;
+    let mut first =
+        lab.client.start("one", &["bash", "-c", "echo $$ > /tmp/pid; echo up; read line"], &[("stdin", "true")]).await;
     let id = first.id().await;
     first.until("up").await;
     // The session's id is the process id the guest itself sees.
-    assert_eq!(
-        lab.client
-            .sh("one", "cat /tmp/pid; kill -9 $(cat /tmp/pid)")
-            .await
-            .trim(),
-        id
-    );
+    assert_eq!(lab.client.sh("one", "cat /tmp/pid; kill -9 $(cat /tmp/pid)").await.trim(), id);
     assert_eq!(first.finish().await.code, Some(137));
     lab.server.stop().await;
 }

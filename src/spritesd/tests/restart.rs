@@ -36,29 +36,14 @@ impl Daemon {
             "bubblewrap"
         ]);
         let mut child = command
-            .args([
-                "--exact",
-                "--ignored",
-                "--nocapture",
-                "spritesd::tests::entries::server",
-            ])
+            .args(["--exact", "--ignored", "--nocapture", "spritesd::tests::entries::server"])
             .env(ARGUMENTS, arguments.to_string())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map(Result::unwrap);
-        let base = lines
-            .find_map(|line| {
-                line.split_once("listening ")
-                    .map(|(_, base)| base.to_owned())
-            })
-            .unwrap();
-        Self {
-            child,
-            client: Client::new(&base),
-        }
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let base = lines.find_map(|line| line.split_once("listening ").map(|(_, base)| base.to_owned())).unwrap();
+        Self { child, client: Client::new(&base) }
     }
 
     fn end(&mut self, signal: Signal) {
@@ -85,28 +70,12 @@ async fn a_power_loss_keeps_sprites_and_ends_guests(#[case] signal: Signal) {
     let mut daemon = Daemon::start(&data, &token);
     let made = daemon.client.create("one").await;
     let policy = json!({ "rules": [{ "domain": "example.com", "action": "allow" }] });
-    daemon
-        .client
-        .call("POST", "/one/policy/network", policy.to_string())
-        .await;
-    daemon
-        .client
-        .json("PUT", "/one", r#"{"labels":["kept"]}"#)
-        .await;
-    daemon
-        .client
-        .sh("one", "echo kept | tee ~/f /workspace/f > /tmp/f; sync")
-        .await;
+    daemon.client.call("POST", "/one/policy/network", policy.to_string()).await;
+    daemon.client.json("PUT", "/one", r#"{"labels":["kept"]}"#).await;
+    daemon.client.sh("one", "echo kept | tee ~/f /workspace/f > /tmp/f; sync").await;
     let mark = format!("88{}{}", std::process::id(), signal.as_raw());
     let script = format!("trap '' TERM HUP; setsid sleep {mark} & sleep {mark} & echo up; wait");
-    let mut busy = daemon
-        .client
-        .start(
-            "one",
-            &["bash", "-c", &script],
-            &[("max_run_after_disconnect", "0")],
-        )
-        .await;
+    let mut busy = daemon.client.start("one", &["bash", "-c", &script], &[("max_run_after_disconnect", "0")]).await;
     busy.until("up").await;
     assert!(processes_with(&mark).len() >= 2);
 
@@ -116,30 +85,15 @@ async fn a_power_loss_keeps_sprites_and_ends_guests(#[case] signal: Signal) {
         // It waits for its guests.
         assert_eq!(processes_with(&mark).len(), 0);
     }
-    eventually("the guests are gone", async || {
-        processes_with(&mark).is_empty() && mounts_of(&data).is_empty()
-    })
-    .await;
+    eventually("the guests are gone", async || processes_with(&mark).is_empty() && mounts_of(&data).is_empty()).await;
 
     let daemon = Daemon::start(&data, &token);
     let (_, found) = daemon.client.json("GET", "/one", "").await;
-    assert_eq!(
-        (&found["id"], &found["status"], &found["labels"]),
-        (&made["id"], &json!("cold"), &json!(["kept"]))
-    );
-    assert_eq!(
-        daemon.client.json("GET", "/one/policy/network", "").await.1,
-        policy
-    );
+    assert_eq!((&found["id"], &found["status"], &found["labels"]), (&made["id"], &json!("cold"), &json!(["kept"])));
+    assert_eq!(daemon.client.json("GET", "/one/policy/network", "").await.1, policy);
     assert!(daemon.client.sessions("one").await.is_empty());
-    assert_eq!(
-        daemon.client.sh("one", "cat ~/f /workspace/f /tmp/f").await,
-        "kept\nkept\nkept\n"
-    );
-    assert_eq!(
-        daemon.client.call("DELETE", "/one", "").await.0.as_u16(),
-        204
-    );
+    assert_eq!(daemon.client.sh("one", "cat ~/f /workspace/f /tmp/f").await, "kept\nkept\nkept\n");
+    assert_eq!(daemon.client.call("DELETE", "/one", "").await.0.as_u16(), 204);
 }
 
 #[tokio::test]
@@ -185,26 +139,15 @@ async fn nothing_of_whoever_started_the_server_gets_in() {
     std::fs::write(&token, TOKEN).unwrap();
     std::fs::write(dir.path().join("open"), "of the host").unwrap();
     let mut shell = Command::new("bash");
-    let script = format!(
-        "trap '' INT QUIT; exec 7<{0}/open 42<{0}/open; exec \"$@\"",
-        dir.path().display()
-    );
-    shell
-        .env("OF_THE_HOST", "1")
-        .arg("-c")
-        .arg(script)
-        .arg("bash")
-        .arg(std::env::current_exe().unwrap());
+    let script = format!("trap '' INT QUIT; exec 7<{0}/open 42<{0}/open; exec \"$@\"", dir.path().display());
+    shell.env("OF_THE_HOST", "1").arg("-c").arg(script).arg("bash").arg(std::env::current_exe().unwrap());
     let daemon = Daemon::started_by(shell, &data, &token);
     daemon.client.create("one").await;
     // The standard streams and the directory `ls` reads.
     let script = "ls -1 /proc/self/fd | wc -l; env | grep HOST; grep SigBlk /proc/self/status";
     let out = daemon.client.sh("one", script).await;
     assert_eq!(out, "4\nSigBlk:\t0000000000000000\n");
-    let ran = daemon
-        .client
-        .run("one", &["sh", "-c", "kill -INT $$; echo ignored"])
-        .await;
+    let ran = daemon.client.run("one", &["sh", "-c", "kill -INT $$; echo ignored"]).await;
     assert_eq!((ran.out().as_str(), ran.code), ("", Some(130)));
 }
 
@@ -215,36 +158,19 @@ async fn a_guest_that_dies_is_cold_and_wakes_again() {
     let client = Client::new(&format!("http://{}", server.address()));
     let name = format!("dies-{}", std::process::id());
     client.create(&name).await;
-    let mut busy = client
-        .start(
-            &name,
-            &["bash", "-c", "echo x > ~/f; echo up; sleep 600"],
-            &[],
-        )
-        .await;
+    let mut busy = client.start(&name, &["bash", "-c", "echo x > ~/f; echo up; sleep 600"], &[]).await;
     let id = busy.id().await;
     busy.until("up").await;
     // Bubblewrap's monitor is the one with the name in its arguments.
     for process in processes_with(&format!("--hostname\0{name}")) {
-        let pid = process
-            .file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let pid = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
     let ran = busy.finish().await;
     assert_eq!((ran.code, ran.close), (None, None));
-    assert_eq!(
-        client.json("GET", &format!("/{name}"), "").await.1["status"],
-        "cold"
-    );
+    assert_eq!(client.json("GET", &format!("/{name}"), "").await.1["status"], "cold");
     assert!(client.sessions(&name).await.is_empty());
-    let (status, _) = client
-        .call("POST", &format!("/{name}/exec/{id}/kill"), "")
-        .await;
+    let (status, _) = client.call("POST", &format!("/{name}/exec/{id}/kill"), "").await;
     assert_eq!(status.as_u16(), 410);
     assert_eq!(client.sh(&name, "cat ~/f").await, "x\n");
     server.stop().await;

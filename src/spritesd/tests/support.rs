@@ -34,11 +34,7 @@ pub(super) fn program() -> SelfProgram {
             .chain([format!("spritesd::tests::entries::{name}")])
             .collect()
     };
-    SelfProgram {
-        path: std::env::current_exe().unwrap(),
-        launch: entry("launch"),
-        agent: entry("agent"),
-    }
+    SelfProgram { path: std::env::current_exe().unwrap(), launch: entry("launch"), agent: entry("agent") }
 }
 
 /// A server in this process, on a directory of its own.
@@ -53,11 +49,7 @@ impl Lab {
         let data = tempfile::tempdir().unwrap();
         let server = serve(data.path(), Vec::new()).await;
         let client = Client::new(&format!("http://{}", server.address()));
-        Self {
-            data,
-            server,
-            client,
-        }
+        Self { data, server, client }
     }
 
     /// A server with one Sprite.
@@ -69,41 +61,16 @@ impl Lab {
 
     pub(super) async fn faults(&self, rules: &str) {
         let url = format!("http://{}/faults", self.server.admin_address().unwrap());
-        let response = self
-            .client
-            .http
-            .put(url)
-            .body(rules.to_owned())
-            .send()
-            .await
-            .unwrap();
-        assert_eq!(
-            response.status(),
-            StatusCode::NO_CONTENT,
-            "{}",
-            response.text().await.unwrap()
-        );
+        let response = self.client.http.put(url).body(rules.to_owned()).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::NO_CONTENT, "{}", response.text().await.unwrap());
     }
 
     /// The event log, as `(event, line)`.
     pub(super) async fn log(&self) -> Vec<(String, Value)> {
         let url = format!("http://{}/log", self.server.admin_address().unwrap());
-        let text = self
-            .client
-            .http
-            .get(url)
-            .send()
-            .await
-            .unwrap()
-            .text()
-            .await
-            .unwrap();
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines
-            .map(|line| (line["event"].as_str().unwrap().to_owned(), line))
-            .collect()
+        let text = self.client.http.get(url).send().await.unwrap().text().await.unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| (line["event"].as_str().unwrap().to_owned(), line)).collect()
     }
 }
 
@@ -131,23 +98,11 @@ impl Client {
     pub(super) fn new(base: &str) -> Self {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-        let http = reqwest::Client::builder()
-            .timeout(PATIENCE)
-            .no_proxy()
-            .build()
-            .unwrap();
-        Self {
-            http,
-            base: format!("{base}/v1/sprites"),
-        }
+        let http = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
+        Self { http, base: format!("{base}/v1/sprites") }
     }
 
-    pub(super) async fn call(
-        &self,
-        method: &str,
-        path: &str,
-        body: impl Into<reqwest::Body>,
-    ) -> (StatusCode, String) {
+    pub(super) async fn call(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (StatusCode, String) {
         let response = self.request(method, path, body).await.unwrap();
         (response.status(), response.text().await.unwrap())
     }
@@ -158,24 +113,17 @@ impl Client {
         path: &str,
         body: impl Into<reqwest::Body>,
     ) -> reqwest::Result<reqwest::Response> {
-        let request = self
-            .http
-            .request(method.parse().unwrap(), format!("{}{path}", self.base));
+        let request = self.http.request(method.parse().unwrap(), format!("{}{path}", self.base));
         request.bearer_auth(TOKEN).body(body).send().await
     }
 
     pub(super) async fn json(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
         let (status, text) = self.call(method, path, body.to_owned()).await;
-        (
-            status,
-            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")),
-        )
+        (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
     }
 
     pub(super) async fn create(&self, name: &str) -> Value {
-        let (status, sprite) = self
-            .json("POST", "", &format!(r#"{{"name":"{name}"}}"#))
-            .await;
+        let (status, sprite) = self.json("POST", "", &format!(r#"{{"name":"{name}"}}"#)).await;
         assert_eq!(status, StatusCode::CREATED, "{sprite}");
         sprite
     }
@@ -187,35 +135,18 @@ impl Client {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Exec, tungstenite::Error> {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(query)
-            .finish();
-        let url = format!(
-            "{}/{sprite}/exec{path}?{query}",
-            self.base.replacen("http", "ws", 1)
-        );
-        let request = ClientRequestBuilder::new(url.parse().unwrap())
-            .with_header("Authorization", format!("Bearer {TOKEN}"));
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        let url = format!("{}/{sprite}/exec{path}?{query}", self.base.replacen("http", "ws", 1));
+        let request =
+            ClientRequestBuilder::new(url.parse().unwrap()).with_header("Authorization", format!("Bearer {TOKEN}"));
         let (socket, response) = connect_async(request).await?;
-        let headers = response
-            .headers()
-            .iter()
-            .map(|(k, v)| (k.to_string(), v.to_str().unwrap().to_owned()))
-            .collect();
-        Ok(Exec {
-            socket,
-            headers,
-            seen: Vec::new(),
-        })
+        let headers = response.headers().iter().map(|(k, v)| (k.to_string(), v.to_str().unwrap().to_owned())).collect();
+        Ok(Exec { socket, headers, seen: Vec::new() })
     }
 
     /// Starts `argv`.
     pub(super) async fn start(&self, sprite: &str, argv: &[&str], more: &[(&str, &str)]) -> Exec {
-        let query: Vec<(&str, &str)> = argv
-            .iter()
-            .map(|word| ("cmd", *word))
-            .chain(more.iter().copied())
-            .collect();
+        let query: Vec<(&str, &str)> = argv.iter().map(|word| ("cmd", *word)).chain(more.iter().copied()).collect();
         self.open(sprite, "", &query).await.unwrap()
     }
 
@@ -227,22 +158,14 @@ impl Client {
     /// Runs a shell script and gives its standard output; it must succeed.
     pub(super) async fn sh(&self, sprite: &str, script: &str) -> String {
         let ran = self.run(sprite, &["bash", "-c", script]).await;
-        assert_eq!(
-            (ran.code, ran.close),
-            (Some(0), Some(1000)),
-            "{script}: {}",
-            ran.err()
-        );
+        assert_eq!((ran.code, ran.close), (Some(0), Some(1000)), "{script}: {}", ran.err());
         ran.out()
     }
 
     pub(super) async fn sessions(&self, sprite: &str) -> Vec<Value> {
         let (status, list) = self.json("GET", &format!("/{sprite}/exec"), "").await;
         assert_eq!(status, StatusCode::OK);
-        assert_eq!(
-            list["count"].as_u64(),
-            list["sessions"].as_array().map(|all| all.len() as u64)
-        );
+        assert_eq!(list["count"].as_u64(), list["sessions"].as_array().map(|all| all.len() as u64));
         list["sessions"].as_array().unwrap().clone()
     }
 }
@@ -269,23 +192,15 @@ pub(super) struct Exec {
 
 impl Exec {
     pub(super) async fn send(&mut self, frame: &[u8]) {
-        self.socket
-            .send(Message::binary(frame.to_vec()))
-            .await
-            .unwrap();
+        self.socket.send(Message::binary(frame.to_vec())).await.unwrap();
     }
 
     pub(super) async fn text(&mut self, text: &str) {
-        self.socket
-            .send(Message::text(text.to_owned()))
-            .await
-            .unwrap();
+        self.socket.send(Message::text(text.to_owned())).await.unwrap();
     }
 
     pub(super) async fn next(&mut self) -> Seen {
-        let message = tokio::time::timeout(PATIENCE, self.socket.next())
-            .await
-            .expect("nothing came");
+        let message = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing came");
         let seen = match message {
             Some(Ok(Message::Text(text))) => Seen::Text(serde_json::from_str(&text).unwrap()),
             Some(Ok(Message::Binary(frame))) => {
@@ -311,9 +226,7 @@ impl Exec {
     /// The session's id, from the first message.
     pub(super) async fn id(&mut self) -> String {
         let first = self.next().await;
-        let Seen::Text(info) = &first else {
-            panic!("no session_info but {first:?}")
-        };
+        let Seen::Text(info) = &first else { panic!("no session_info but {first:?}") };
         assert_eq!(info["type"], "session_info");
         info["session_id"].as_str().unwrap().to_owned()
     }
@@ -322,11 +235,7 @@ impl Exec {
     pub(super) async fn until(&mut self, text: &str) {
         while !Ran::new(self.seen.clone()).out().contains(text) {
             let seen = self.next().await;
-            assert!(
-                !matches!(seen, Seen::Close(_) | Seen::Broken),
-                "ended before {text:?}: {:?}",
-                self.seen
-            );
+            assert!(!matches!(seen, Seen::Close(_) | Seen::Broken), "ended before {text:?}: {:?}", self.seen);
         }
     }
 
@@ -349,21 +258,13 @@ pub(super) struct Ran {
 
 impl Ran {
     fn new(seen: Vec<Seen>) -> Self {
-        let mut ran = Self {
-            seen: Vec::new(),
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            code: None,
-            close: None,
-        };
+        let mut ran = Self { seen: Vec::new(), stdout: Vec::new(), stderr: Vec::new(), code: None, close: None };
         for one in &seen {
             match one {
                 Seen::Stdout(data) => ran.stdout.extend(data),
                 Seen::Stderr(data) => ran.stderr.extend(data),
                 Seen::Exit(code) => {
-                    let [code] = code[..] else {
-                        panic!("exit payload {code:?}")
-                    };
+                    let [code] = code[..] else { panic!("exit payload {code:?}") };
                     ran.code = Some(code);
                 }
                 Seen::Close(code) => ran.close = *code,
@@ -394,22 +295,13 @@ pub(super) fn mounts_of(directory: &Path) -> Vec<PathBuf> {
 }
 
 fn in_proc(file: &str, mark: &str) -> Vec<PathBuf> {
-    let processes = std::fs::read_dir("/proc")
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let processes = processes.filter(|path| {
-        path.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .bytes()
-            .all(|b| b.is_ascii_digit())
-    });
+    let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let processes =
+        processes.filter(|path| path.file_name().unwrap().to_str().unwrap().bytes().all(|b| b.is_ascii_digit()));
     processes
         .filter(|path| {
             let text = std::fs::read(path.join(file)).unwrap_or_default();
-            text.windows(mark.len())
-                .any(|window| window == mark.as_bytes())
+            text.windows(mark.len()).any(|window| window == mark.as_bytes())
         })
         .collect()
 }
@@ -421,7 +313,5 @@ pub(super) async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asking)
-        .await
-        .unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("never: {what}"));
 }

@@ -7,6 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Config, ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
@@ -15,7 +16,6 @@ use kube::{
     discovery,
     runtime::{conditions, wait::await_condition},
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 /// Names a kubeconfig of a control plane that somebody else started.
@@ -142,20 +142,14 @@ pub async fn apply(client: &Client, namespace: Option<&str>, object: &Value) {
 }
 
 /// Applies any object, and says what the server said.
-pub async fn try_apply(
-    client: &Client,
-    namespace: Option<&str>,
-    object: &Value,
-) -> Result<DynamicObject, kube::Error> {
+pub async fn try_apply(client: &Client, namespace: Option<&str>, object: &Value) -> Result<DynamicObject, kube::Error> {
     let text = |key: &str| object[key].as_str().unwrap().to_owned();
     let version = text("apiVersion");
     let (group, version) = version.split_once('/').unwrap_or(("", &version));
     let gvk = GroupVersionKind::gvk(group, version, &text("kind"));
     let (resource, capabilities) = discovery::pinned_kind(client, &gvk).await?;
     let api: Api<DynamicObject> = match capabilities.scope {
-        discovery::Scope::Namespaced => {
-            Api::namespaced_with(client.clone(), namespace.unwrap_or("default"), &resource)
-        }
+        discovery::Scope::Namespaced => Api::namespaced_with(client.clone(), namespace.unwrap_or("default"), &resource),
         discovery::Scope::Cluster => Api::all_with(client.clone(), &resource),
     };
     let name = object["metadata"]["name"].as_str().unwrap();

@@ -111,10 +111,9 @@ impl Tenant {
         let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
         let (namespace, operator_namespace) = (format!("team-{id}"), format!("operator-{id}"));
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        for (name, labels) in [
-            (&namespace, json!({"sprite-operator.io/code-execution": "enabled"})),
-            (&operator_namespace, json!({})),
-        ] {
+        for (name, labels) in
+            [(&namespace, json!({"sprite-operator.io/code-execution": "enabled"})), (&operator_namespace, json!({}))]
+        {
             let object = json!({"metadata": {"name": name, "labels": labels}});
             namespaces.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
         }
@@ -172,8 +171,7 @@ impl Tenant {
             cluster::apply(&self.client, Some(&self.operator_namespace), &binding).await;
         }
         let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
-        let answer =
-            accounts.create_token_request("sprite-operator", &PostParams::default(), &request).await.unwrap();
+        let answer = accounts.create_token_request("sprite-operator", &PostParams::default(), &request).await.unwrap();
         let mut kubeconfig: Value =
             serde_saphyr::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
         for user in kubeconfig["users"].as_array_mut().unwrap() {

@@ -1,1 +1,247 @@
+//! The table of a Run's decisions.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::api::ObjectMeta;
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    api::{
+        ExecutionPolicy, Run,
+        conditions::{Conditions, Signal},
+        sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
+    },
+    controllers::{context::Tenant, policy::compile::compile},
+    rules::lockdown::Token,
+};
+
+const NOW: i64 = 1_000_000;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn run(spec: serde_json::Value) -> Run {
+    let mut run = Run::new("r", serde_json::from_value(spec).unwrap());
+    run.metadata.namespace = Some("n".into());
+    run.metadata.uid = Some("run-uid".into());
+    run.metadata.creation_timestamp = Some(Time(at(NOW - 1)));
+    run.metadata.finalizers = Some(vec![RUN_FINALIZER.into()]);
+    run
+}
+
+fn named() -> Run {
+    run(json!({"session": {"name": "s"}, "bash": {"command": "true"}}))
+}
+
+fn session() -> SandboxSession {
+    let token = Token { instance: "i".into(), egress: Ruleset::deny_all().hash().to_owned() }.to_string();
+    SandboxSession {
+        metadata: ObjectMeta { name: Some("s".into()), uid: Some("session-uid".into()), ..ObjectMeta::default() },
+        spec: serde_json::from_value(json!({"drive": "d", "conversation": "c"})).unwrap(),
+        status: Some(SandboxSessionStatus {
+            sprite: Some(SpriteStatus { name: "so-1".into(), id: Some("i".into()), ..SpriteStatus::default() }),
+            lockdown: Some(LockdownStatus { token: Some(token), nonce: Some("n".into()), ..LockdownStatus::default() }),
+            conditions: Conditions::default().merged(vec![Signal::new("Ready", true, "LockedDown")], None, at(1)),
+            ..SandboxSessionStatus::default()
+        }),
+    }
+}
+
+fn policy(name: &str, spec: &str) -> PolicyView {
+    let policy = ExecutionPolicy::new(name, serde_saphyr::from_str(spec).unwrap());
+    PolicyView::Ready(Arc::new(compile(&policy, false).unwrap()))
+}
+
+fn observed(run: Run) -> Observed {
+    Observed {
+        uid: run.uid().unwrap(),
+        session_name: super::super::gather::session_name(&run),
+        run: Arc::new(run),
+        session: SessionView::Present(Arc::new(session())),
+        session_policy: policy("default", "{}"),
+        run_policy: None,
+        tenant: Tenant { enabled: true, terminating: false },
+        switch: Switch::On,
+        execution: None,
+        in_session: 0,
+        now: at(NOW),
+    }
+}
+
+fn with_session(o: Observed, change: impl FnOnce(&mut SandboxSession)) -> Observed {
+    let mut session = session();
+    change(&mut session);
+    Observed { session: SessionView::Present(Arc::new(session)), ..o }
+}
+
+fn in_phase(mut run: Run, phase: RunPhase) -> Run {
+    run.status = Some(RunStatus {
+        phase: Some(phase),
+        conditions: Conditions::default().merged(
+            vec![Signal::new("Finished", phase.is_terminal(), "Completed")],
+            None,
+            at(NOW - 10),
+        ),
+        ..RunStatus::default()
+    });
+    run
+}
+
+/// What a plan comes to, in a word.
+fn word(plan: &Plan) -> String {
+    match plan {
+        Plan::Finish(outcome) => outcome.reason.to_string(),
+        Plan::Wait(wait) => wait.cause.split(':').next().unwrap_or_default().to_owned(),
+        Plan::Stop(stop) | Plan::Adopt(Some(stop)) => format!("{} {stop:?}", plan.name()),
+        other => other.name().to_owned(),
+    }
+}
+
+type Change = fn(Observed) -> Observed;
+
+#[rstest]
+#[case("all is well", |o: Observed| o, "Start")]
+#[case("switch off", |o: Observed| Observed { switch: Switch::Off, ..o }, "KillSwitchOff")]
+#[case("switch unreadable", |o: Observed| Observed { switch: Switch::Frozen, ..o }, "SwitchFrozen")]
+#[case("not opted in", |o: Observed| Observed { tenant: Tenant { enabled: false, terminating: false }, ..o }, "TenantNotEnabled")]
+#[case("no policy", |o: Observed| Observed { session_policy: PolicyView::NotFound("x".into()), ..o }, "PolicyNotFound")]
+#[case("broken policy", |o: Observed| Observed { session_policy: PolicyView::NotReady("x".into(), "y".into()), ..o }, "PolicyNotReady")]
+#[case("suspended policy", |o: Observed| Observed { session_policy: policy("x", "{suspend: true}"), ..o }, "PolicySuspended")]
+#[case("other egress", |o: Observed| Observed { run_policy: Some(policy("x", "{egress: {mode: Allowlist}}")), ..o }, "PolicyNotApplicable")]
+#[case("denied command", |o: Observed| Observed { session_policy: policy("x", "{commands: {deny: ['^true$']}}"), ..o }, "BlockedCommand")]
+#[case("too long a command", |o: Observed| Observed { session_policy: policy("x", "{limits: {command: 3}}"), ..o }, "LimitExceeded")]
+#[case("no such session", |o: Observed| Observed { session: SessionView::Absent, ..o }, "SessionNotReady")]
+#[case("an unreadable session", |o: Observed| Observed { session: SessionView::Unreadable("x".into()), ..o }, "SessionNotReady")]
+#[case("a suspended session", |o: Observed| with_session(o, |s| s.spec.suspend = true), "SessionSuspended")]
+#[case("a held session", |o: Observed| with_session(o, |s| drop(s.annotations_mut().insert(HOLD_ANNOTATION.into(), String::new()))), "SessionHeld")]
+#[case("a session being deleted", |o: Observed| with_session(o, |s| s.metadata.deletion_timestamp = Some(Time(at(1)))), "SessionDeleted")]
+#[case("a session that nobody saw", |o: Observed| with_session(o, |s| s.status = None), "SessionNotReady")]
+#[case("no token", |o: Observed| with_session(o, |s| s.status.as_mut().unwrap().lockdown.as_mut().unwrap().token = None), "SessionNotReady")]
+#[case("a token of other rules", |o: Observed| Observed { session_policy: policy("x", "{egress: {mode: Allowlist}}"), ..o }, "SessionNotReady")]
+#[case("a token of another instance", |o: Observed| with_session(o, |s| s.status.as_mut().unwrap().sprite.as_mut().unwrap().id = Some("j".into())), "SessionNotReady")]
+#[case("a full session", |o: Observed| Observed { in_session: 4, ..o }, "Queued")]
+#[case("another Run's session", |o: Observed| with_session(o, |s| s.metadata.owner_references = Some(vec![owner("other")])), "SessionMismatch")]
+#[case("its deadline passed", |o: Observed| Observed { now: at(NOW + 299), ..o }, "StartDeadlineExceeded")]
+fn the_gate_refuses_what_it_must(#[case] name: &str, #[case] change: Change, #[case] expected: &str) {
+    assert_eq!(word(&decide(&change(observed(named())))), expected, "{name}");
+}
+
+fn owner(uid: &str) -> OwnerReference {
+    OwnerReference { kind: "Run".into(), uid: uid.into(), name: "x".into(), ..OwnerReference::default() }
+}
+
+#[rstest]
+#[case(json!({"session": {"name": "s"}, "readFile": {"path": "x"}}), "InvalidSpec")]
+#[case(json!({"session": {"name": "s"}, "bash": {"command": "a\u{0}b"}}), "InvalidSpec")]
+#[case(json!({"session": {"name": "s"}, "bash": {"command": "true", "cwd": "../x"}}), "PathEscape")]
+#[case(json!({"session": {"name": "s"}, "bash": {"command": "true", "env": [{"name": "A", "value": "1"}]}}), "InvalidEnvironment")]
+#[case(json!({"session": {"name": "s"}, "bash": {"command": "true"}, "timeout": "31s"}), "LimitExceeded")]
+#[case(json!({"session": {"name": "s"}, "bash": {"command": "true"}, "cancel": true}), "CancelRequested")]
+#[case(json!({"session": {"drive": "other"}, "bash": {"command": "true"}}), "SessionMismatch")]
+#[case(json!({"session": {"drive": "d", "conversation": "c"}, "bash": {"command": "true"}}), "Start")]
+fn a_spec_is_judged_by_itself(#[case] spec: serde_json::Value, #[case] expected: &str) {
+    assert_eq!(word(&decide(&observed(run(spec)))), expected);
+}
+
+#[test]
+fn a_spec_with_many_mistakes_is_told_all_of_them() {
+    let spec = json!({"session": {"name": "s"}, "timeout": "1h",
+        "bash": {"command": "true", "cwd": "/etc", "env": [{"name": "PATH", "value": "x"}]}});
+    let mut spec = run(spec);
+    spec.spec.timeout = Some("1h".parse().unwrap());
+    let Plan::Finish(outcome) = decide(&observed(spec)) else { panic!("not refused") };
+    for word in ["timeout", "/etc", "PATH"] {
+        assert!(outcome.message.contains(word), "{}", outcome.message);
+    }
+}
+
+#[test]
+fn an_object_whose_output_could_not_be_stored_is_refused_at_the_gate() {
+    let policy = policy("default", "{limits: {stdin: 512Ki}}");
+    let mut big = named();
+    big.spec.bash.as_mut().unwrap().stdin = Some("\u{1}".repeat(250_000));
+    assert_eq!(word(&decide(&Observed { session_policy: policy, ..observed(big) })), "TooLarge");
+}
+
+#[test]
+fn a_run_by_drive_makes_its_session_and_deletes_it_in_the_end() {
+    let own = || run(json!({"session": {"drive": "d"}, "bash": {"command": "true"}}));
+    let o = Observed { session: SessionView::Absent, ..observed(own()) };
+    assert_eq!(o.session_name, "run-run-uid");
+    assert_eq!(word(&decide(&o)), "CreateSession");
+    let over = observed(in_phase(own(), RunPhase::Succeeded));
+    let over = with_session(over, |s| s.metadata.owner_references = Some(vec![owner("run-uid")]));
+    assert_eq!(word(&decide(&over)), "DeleteSession");
+    let over = observed(in_phase(own(), RunPhase::Succeeded));
+    assert_eq!(word(&decide(&over)), "Nothing", "another's session is not deleted");
+}
+
+#[rstest]
+#[case("nobody has it", None, |o: Observed| o, "Adopt")]
+#[case("nobody has it, and it is deleted", None, |mut o: Observed| { Arc::make_mut(&mut o.run).metadata.deletion_timestamp = Some(Time(at(1))); o }, "Adopt Deleted")]
+#[case("it runs", Some(View::Running(None)), |o: Observed| o, "Nothing")]
+#[case("switch off", Some(View::Running(None)), |o: Observed| Observed { switch: Switch::Off, ..o }, "Stop KillSwitch")]
+#[case("switch unreadable kills nothing", Some(View::Running(None)), |o: Observed| Observed { switch: Switch::Frozen, ..o }, "Nothing")]
+#[case("suspended", Some(View::Running(None)), |o: Observed| with_session(o, |s| s.spec.suspend = true), "Stop Suspended")]
+#[case("session deleted", Some(View::Running(None)), |o: Observed| with_session(o, |s| s.metadata.deletion_timestamp = Some(Time(at(1)))), "Stop SessionDeleted")]
+#[case("policy suspended", Some(View::Running(None)), |o: Observed| Observed { session_policy: policy("x", "{suspend: true}"), ..o }, "Stop PolicySuspended")]
+#[case("told already", Some(View::Running(Some(Stop::Cancel))), |o: Observed| Observed { switch: Switch::Off, ..o }, "Nothing")]
+fn a_running_command_is_adopted_stopped_or_left(
+    #[case] name: &str,
+    #[case] execution: Option<View>,
+    #[case] change: Change,
+    #[case] expected: &str,
+) {
+    let o = Observed { execution, ..observed(in_phase(named(), RunPhase::Running)) };
+    assert_eq!(word(&decide(&change(o))), expected, "{name}");
+}
+
+#[test]
+fn a_policy_that_vanishes_or_tightens_does_not_stop_what_runs() {
+    for policy in [PolicyView::NotFound("x".into()), policy("x", "{limits: {timeout: 1s}}")] {
+        let running = observed(in_phase(named(), RunPhase::Running));
+        let o = Observed { execution: Some(View::Running(None)), session_policy: policy, ..running };
+        assert_eq!(word(&decide(&o)), "Nothing");
+    }
+}
+
+#[test]
+fn a_finished_run_is_kept_for_its_time_to_live_and_let_go_when_deleted() {
+    let over = |ttl: Option<&str>| {
+        let mut run = in_phase(named(), RunPhase::Failed);
+        run.spec.ttl_after_finished = ttl.map(|t| t.parse().unwrap());
+        run
+    };
+    assert_eq!(word(&decide(&observed(over(Some("0s"))))), "Expire");
+    assert_eq!(word(&decide(&observed(over(Some("10s"))))), "Expire");
+    let Plan::Nothing(next) = decide(&observed(over(Some("11s")))) else { panic!("expired") };
+    assert_eq!(next, Next::After(Duration::from_secs(1)));
+    let Plan::Nothing(next) = decide(&observed(over(None))) else { panic!("expired") };
+    assert_eq!(next, Next::After(Duration::from_secs(24 * 3600 - 10)));
+    let mut deleted = over(None);
+    deleted.metadata.deletion_timestamp = Some(Time(at(1)));
+    assert_eq!(word(&decide(&observed(deleted.clone()))), "Release");
+    deleted.metadata.finalizers = None;
+    assert_eq!(word(&decide(&observed(deleted))), "Nothing");
+}
+
+#[test]
+fn a_wait_says_the_same_as_long_as_its_cause_is_the_same() {
+    let cause = |o: &Observed| match decide(o) {
+        Plan::Wait(wait) => (wait.cause, wait.until),
+        other => panic!("{}", other.name()),
+    };
+    let not_ready = |reason: &'static str| {
+        with_session(observed(named()), |s| {
+            let status = s.status.as_mut().unwrap();
+            status.conditions = Conditions::default().merged(vec![Signal::new("Ready", false, reason)], None, at(1));
+        })
+    };
+    assert_eq!(cause(&not_ready("Provisioning")), cause(&not_ready("Provisioned")));
+    let later = Observed { now: at(NOW + 50), ..not_ready("Provisioning") };
+    assert_eq!(cause(&later), cause(&not_ready("Provisioning")));
+    assert_ne!(cause(&not_ready("RulesDiffer")), cause(&not_ready("Provisioning")));
+    assert!(cause(&not_ready("PlatformCapacity")).0.starts_with("PlatformCapacity"));
+}

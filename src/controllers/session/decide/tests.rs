@@ -1,1 +1,332 @@
+//! The table of a session's decisions.
 
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+use rstest::rstest;
+
+use super::{super::gather::Timing, *};
+use crate::{
+    api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec},
+    controllers::{context::Tenant, policy::compile::compile, session::memory::Memory},
+    rules::egress::{Rule, Ruleset},
+};
+
+const NOW: i64 = 1_000_000;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn spec() -> SandboxSessionSpec {
+    serde_json::from_str(r#"{"drive": "d", "conversation": "c"}"#).unwrap()
+}
+
+fn token(id: &str) -> String {
+    Token { instance: id.to_owned(), egress: Ruleset::deny_all().hash().to_owned() }.to_string()
+}
+
+/// A session that carries its finalizer and this status.
+fn session(status: Option<SandboxSessionStatus>) -> SandboxSession {
+    SandboxSession {
+        metadata: ObjectMeta {
+            name: Some("s".into()),
+            namespace: Some("n".into()),
+            uid: Some("u".into()),
+            finalizers: Some(vec![SESSION_FINALIZER.into()]),
+            ..ObjectMeta::default()
+        },
+        spec: spec(),
+        status,
+    }
+}
+
+fn sprite(id: Option<&str>) -> SpriteStatus {
+    SpriteStatus {
+        name: "so-1".into(),
+        id: id.map(str::to_owned),
+        state: Some(SpritePhase::Running),
+        create_requested_at: Some(Time(at(NOW - 5))),
+        ..SpriteStatus::default()
+    }
+}
+
+fn locked(verified: i64) -> LockdownStatus {
+    LockdownStatus {
+        token: Some(token("i")),
+        nonce: Some("n".into()),
+        applied_at: Some(Time(at(NOW - 1000))),
+        verified_at: Some(Time(at(verified))),
+        ..LockdownStatus::default()
+    }
+}
+
+fn with(id: Option<&str>, lockdown: Option<LockdownStatus>) -> SandboxSession {
+    session(Some(SandboxSessionStatus { sprite: Some(sprite(id)), lockdown, ..SandboxSessionStatus::default() }))
+}
+
+fn live() -> LiveSprite {
+    LiveSprite {
+        id: "i".into(),
+        ours: true,
+        state: Some(SpritePhase::Running),
+        url: None,
+        private: true,
+        region: None,
+        rules: None,
+    }
+}
+
+fn policy(spec: &str) -> PolicyView {
+    let policy = ExecutionPolicy::new("default", serde_saphyr::from_str(spec).unwrap());
+    PolicyView::Ready(Arc::new(compile(&policy, false).unwrap()))
+}
+
+fn observed(session: SandboxSession, live: Live) -> Observed {
+    Observed {
+        session: Arc::new(session),
+        policy: policy("{}"),
+        tenant: Tenant { enabled: true, terminating: false },
+        switch: Switch::On,
+        name: Ok("so-1".into()),
+        labels: ["a".into(), "b".into(), "c".into()],
+        live,
+        executions: 0,
+        waited_for: false,
+        nonce: "fresh-nonce".into(),
+        memory: Memory::default(),
+        now: at(NOW),
+        timing: Timing { absent_after: 10, create_grace: 120, verify_interval: 300 },
+    }
+}
+
+fn deleted(mut session: SandboxSession) -> SandboxSession {
+    session.metadata.deletion_timestamp = Some(Time(at(NOW - 1)));
+    session
+}
+
+fn reason(plan: &Plan) -> SessionReason {
+    plan.view.as_ref().unwrap().reason
+}
+
+#[test]
+fn the_finalizer_comes_before_anything_external() {
+    let mut without = session(None);
+    without.metadata.finalizers = None;
+    assert_eq!(decide(&observed(without, Live::NotAsked)).effect, Effect::AddFinalizer);
+}
+
+#[test]
+fn the_intent_is_recorded_before_the_create() {
+    let plan = decide(&observed(session(None), Live::NotAsked));
+    assert_eq!(plan.effect, Effect::Nothing);
+    let sprite = plan.view.unwrap().sprite.unwrap();
+    assert_eq!((sprite.name.as_str(), sprite.id, sprite.create_requested_at), ("so-1", None, Some(Time(at(NOW)))));
+    let plan = decide(&observed(with(None, None), Live::Absent));
+    assert_eq!(plan.effect, Effect::Create { name: "so-1".into() });
+}
+
+type Change = fn(&mut Observed);
+
+#[rstest]
+#[case(|o: &mut Observed| o.switch = Switch::Off, SessionReason::SwitchOff)]
+#[case(|o: &mut Observed| o.switch = Switch::Frozen, SessionReason::SwitchOff)]
+#[case(|o: &mut Observed| o.tenant.enabled = false, SessionReason::TenantNotEnabled)]
+#[case(|o: &mut Observed| o.policy = PolicyView::NotFound("default".into()), SessionReason::PolicyNotReady)]
+#[case(|o: &mut Observed| o.policy = PolicyView::NotReady("default".into(), "x".into()), SessionReason::PolicyNotReady)]
+#[case(|o: &mut Observed| o.name = Err("short".into()), SessionReason::SecretMissing)]
+#[case(|o: &mut Observed| Arc::make_mut(&mut o.session).spec.suspend = true, SessionReason::Suspended)]
+#[case(|o: &mut Observed| drop(Arc::make_mut(&mut o.session).annotations_mut().insert(HOLD_ANNOTATION.into(), String::new())), SessionReason::Held)]
+fn nothing_is_minted_while_anything_stands_against_it(#[case] change: Change, #[case] why: SessionReason) {
+    let mut o = observed(session(None), Live::NotAsked);
+    change(&mut o);
+    let plan = decide(&o);
+    assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, why));
+    assert!(plan.view.unwrap().sprite.is_none(), "not even an intent");
+    // An intent that was recorded before is not followed, either; the secret is no longer needed for it.
+    let mut o = observed(with(None, None), Live::Absent);
+    change(&mut o);
+    let creates = matches!(decide(&o).effect, Effect::Create { .. });
+    assert_eq!(creates, why == SessionReason::SecretMissing);
+}
+
+#[test]
+fn exactly_ours_is_adopted_and_anything_else_is_left_alone() {
+    let plan = decide(&observed(with(None, None), Live::Present(live())));
+    assert_eq!(plan.view.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
+    for id in [None, Some("i")] {
+        let foreign = Live::Present(LiveSprite { ours: false, ..live() });
+        let plan = decide(&observed(with(id, None), foreign));
+        assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::NotOurs));
+        assert!(plan.view.unwrap().stalled);
+    }
+}
+
+#[test]
+fn a_fresh_instance_gets_its_nonce_on_record_and_then_its_lock() {
+    let plan = decide(&observed(with(Some("i"), None), Live::Present(live())));
+    assert_eq!(plan.effect, Effect::Nothing);
+    assert_eq!(plan.view.unwrap().lockdown.unwrap().nonce.as_deref(), Some("fresh-nonce"));
+    let recorded = LockdownStatus { nonce: Some("n".into()), ..LockdownStatus::default() };
+    let plan = decide(&observed(with(Some("i"), Some(recorded)), Live::Present(live())));
+    assert!(matches!(plan.effect, Effect::Lock { fresh: true, asleep: false, ref nonce, .. } if nonce == "n"));
+}
+
+#[test]
+fn a_fresh_instance_that_cannot_be_locked_is_destroyed_after_three_attempts_and_a_used_one_never() {
+    let tried = |attempts, applied| LockdownStatus {
+        nonce: Some("n".into()),
+        attempts,
+        applied_at: applied,
+        ..LockdownStatus::default()
+    };
+    let effect = |lockdown| decide(&observed(with(Some("i"), Some(lockdown)), Live::Present(live()))).effect;
+    assert!(matches!(effect(tried(2, None)), Effect::Lock { .. }));
+    assert_eq!(effect(tried(3, None)), Effect::Destroy { name: "so-1".into(), id: "i".into() });
+    assert!(matches!(effect(tried(9, Some(Time(at(1))))), Effect::Lock { fresh: false, .. }));
+}
+
+#[test]
+fn a_proved_session_is_ready_and_asks_the_platform_only_when_it_is_due() {
+    let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked);
+    assert_eq!(look_at(&o), None);
+    let plan = decide(&o);
+    assert_eq!(plan.view.as_ref().unwrap().phase, SessionPhase::Ready);
+    assert_eq!(plan.next, after(290));
+    let due = observed(with(Some("i"), Some(locked(NOW - 300))), Live::NotAsked);
+    assert_eq!(look_at(&due).as_deref(), Some("so-1"));
+    assert!(reads_rules(&due));
+    let mut doubted = observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked);
+    doubted.memory.doubted = true;
+    assert!(look_at(&doubted).is_some());
+}
+
+#[rstest]
+#[case(Some(vec![]), true)]
+#[case(Some(vec![Rule { action: Some("allow".into()), domain: Some("*".into()), include: None }]), true)]
+#[case(Some(Ruleset::deny_all().rules().to_vec()), false)]
+#[case(None, false)]
+fn rules_that_were_weakened_take_the_token_back(#[case] rules: Option<Vec<Rule>>, #[case] lost: bool) {
+    let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(LiveSprite { rules, ..live() }));
+    let plan = decide(&o);
+    assert_eq!(reason(&plan) == SessionReason::LockdownLost, lost);
+    assert_eq!(plan.view.unwrap().lockdown.unwrap().token.is_none(), lost);
+}
+
+#[test]
+fn a_policy_that_changed_takes_the_token_back_before_the_rules_move() {
+    let mut o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(live()));
+    o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
+    assert!(look_at(&o).is_some());
+    let plan = decide(&o);
+    assert_eq!((plan.effect, plan.view.unwrap().lockdown.unwrap().token), (Effect::Nothing, None));
+    let untokened = LockdownStatus { token: None, ..locked(NOW - 10) };
+    let mut o = observed(with(Some("i"), Some(untokened)), Live::Present(live()));
+    o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
+    assert!(matches!(decide(&o).effect, Effect::Lock { fresh: false, .. }));
+}
+
+#[test]
+fn a_sleeping_sprite_is_left_asleep_until_somebody_wants_it() {
+    let asleep = LiveSprite { state: Some(SpritePhase::Warm), ..live() };
+    let untokened = LockdownStatus { token: None, ..locked(NOW - 10) };
+    let mut o = observed(with(Some("i"), Some(untokened)), Live::Present(asleep));
+    let plan = decide(&o);
+    assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::Stale));
+    o.waited_for = true;
+    assert!(matches!(decide(&o).effect, Effect::Lock { asleep: true, .. }));
+}
+
+#[test]
+fn no_answer_is_not_absence_and_one_absence_is_not_loss() {
+    let proved = || with(Some("i"), Some(locked(NOW - 10)));
+    let plan = decide(&observed(proved(), Live::Unknown("Timeout".into())));
+    assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformUnavailable));
+    assert_eq!(plan.view.unwrap().sprite.unwrap().id.as_deref(), Some("i"), "nothing is forgotten");
+    let plan = decide(&observed(proved(), Live::Absent));
+    assert_eq!(plan.remember, Some(Remember::AbsentSince(at(NOW))));
+    assert_eq!(plan.view.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
+    let mut o = observed(proved(), Live::Absent);
+    o.memory.absent_since = Some(at(NOW - 9));
+    assert_eq!(decide(&o).view.unwrap().sprite.unwrap().incarnation, 0);
+    o.memory.absent_since = Some(at(NOW - 10));
+    let view = decide(&o).view.unwrap();
+    let sprite = view.sprite.unwrap();
+    assert_eq!((sprite.incarnation, sprite.id, view.lockdown), (1, None, None));
+    assert!(view.data_lost.is_some());
+}
+
+#[test]
+fn another_instance_under_our_name_starts_from_nothing() {
+    let other = LiveSprite { id: "j".into(), ..live() };
+    let view = decide(&observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(other))).view.unwrap();
+    let sprite = view.sprite.unwrap();
+    assert_eq!((sprite.id.as_deref(), sprite.incarnation, view.lockdown), (Some("j"), 1, None));
+    assert!(view.data_lost.is_some());
+}
+
+#[rstest]
+#[case("nothing was asked for", session(None), Live::NotAsked, Effect::RemoveFinalizer)]
+#[case("ours is destroyed", with(Some("i"), None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into() })]
+#[case("a late one is destroyed, too", with(None, None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into() })]
+#[case("no answer", with(Some("i"), None), Live::Unknown("x".into()), Effect::Nothing)]
+#[case("absent once", with(Some("i"), None), Live::Absent, Effect::Nothing)]
+#[case("a create may be on its way", with(None, None), Live::Absent, Effect::Nothing)]
+#[case("our instance, labels taken off", with(Some("i"), None), Live::Present(LiveSprite { ours: false, ..live() }), Effect::Nothing)]
+fn a_deleted_session_lets_go_only_when_nothing_is_left(
+    #[case] name: &str,
+    #[case] session: SandboxSession,
+    #[case] live: Live,
+    #[case] effect: Effect,
+) {
+    assert_eq!(decide(&observed(deleted(session), live)).effect, effect, "{name}");
+}
+
+#[test]
+fn absence_after_our_delete_counts_at_once_and_without_it_on_the_second_look() {
+    let mut o = observed(deleted(with(Some("i"), None)), Live::Absent);
+    o.memory.delete_answered = true;
+    assert_eq!(decide(&o).effect, Effect::RemoveFinalizer);
+    o.memory = Memory { absent_since: Some(at(NOW - 10)), ..Memory::default() };
+    assert_eq!(decide(&o).effect, Effect::RemoveFinalizer);
+    let mut late = observed(deleted(with(None, None)), Live::Absent);
+    late.now = at(NOW + 115);
+    assert_eq!(decide(&late).effect, Effect::RemoveFinalizer, "120 s after the create was asked for");
+}
+
+#[test]
+fn release_is_gated_by_nothing() {
+    let mut o = observed(deleted(with(Some("i"), None)), Live::Present(live()));
+    o.switch = Switch::Off;
+    o.tenant = Tenant { enabled: false, terminating: true };
+    o.policy = PolicyView::NotFound("default".into());
+    o.name = Err("no secret".into());
+    assert!(matches!(decide(&o).effect, Effect::Destroy { .. }));
+}
+
+#[test]
+fn runs_are_stopped_before_their_sprite_is_destroyed_but_not_waited_for_for_ever() {
+    let mut o = observed(deleted(with(Some("i"), None)), Live::Present(live()));
+    o.executions = 1;
+    assert_eq!(decide(&o).effect, Effect::StopRuns);
+    o.memory.stopping_since = Some(at(NOW - STOPPING));
+    assert!(matches!(decide(&o).effect, Effect::Destroy { .. }));
+}
+
+#[test]
+fn a_lock_that_succeeds_records_exactly_what_was_confirmed() {
+    let o = observed(with(Some("i"), None), Live::Present(live()));
+    let before = View {
+        lockdown: Some(LockdownStatus { nonce: Some("n".into()), attempts: 2, ..LockdownStatus::default() }),
+        ..degraded(o.session.status.as_ref().unwrap(), SessionReason::Provisioned, String::new())
+    };
+    let lockdown = after_lock(&o, before.clone(), Ok(())).view.unwrap().lockdown.unwrap();
+    assert_eq!((lockdown.token, lockdown.attempts), (Some(token("i")), 0));
+    let failure = LockFailure::Differs(vec!["missing: deny *".into()]);
+    let view = after_lock(&o, before.clone(), Err(&failure)).view.unwrap();
+    let lockdown = view.lockdown.unwrap();
+    assert_eq!((lockdown.token, lockdown.attempts, view.reason), (None, 3, SessionReason::RulesDiffer));
+    // What says nothing about the instance is no attempt on it.
+    let lockdown = after_lock(&o, before, Err(&LockFailure::Replaced)).view.unwrap().lockdown.unwrap();
+    assert_eq!(lockdown.attempts, 2);
+}

@@ -1,0 +1,76 @@
+//! What is generated from the types and committed: the CRDs, the chart's copy of them, the API reference.
+
+use sprite_operator::api;
+
+use crate::support::cluster::root;
+
+/// Compares a committed file with what the types render; with `BLESS=1` it is rewritten.
+fn committed(path: &str, rendered: &str) {
+    let file = root().join(path);
+    if std::env::var_os("BLESS").is_some_and(|bless| !bless.is_empty() && bless != "0") {
+        std::fs::write(&file, rendered).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    if let Some(difference) = difference(&found, rendered) {
+        panic!(
+            "{path} is not what src/api renders: {difference}\n\
+             If the types are right, rewrite it: make crds (BLESS=1 cargo test --test it generated)"
+        );
+    }
+}
+
+/// The first line in which two texts differ.
+fn difference(found: &str, rendered: &str) -> Option<String> {
+    if found == rendered {
+        return None;
+    }
+    let mut lines = found.lines().zip(rendered.lines()).enumerate();
+    Some(lines.find(|(_, (found, rendered))| found != rendered).map_or_else(
+        || format!("it has {} lines, rendered are {}", found.lines().count(), rendered.lines().count()),
+        |(n, (found, rendered))| format!("line {}:\n  committed: {found}\n  rendered:  {rendered}", n + 1),
+    ))
+}
+
+#[test]
+fn the_crds_and_the_charts_copy_are_what_the_types_render() {
+    for (file, crd) in api::crds().unwrap() {
+        let yaml = api::to_yaml(&crd).unwrap();
+        committed(&format!("crds/{file}"), &yaml);
+        committed(&format!("charts/sprite-operator/crds/{file}"), &yaml);
+    }
+}
+
+#[test]
+fn no_other_crd_lies_beside_them() {
+    let mut rendered: Vec<_> = api::crds().unwrap().into_iter().map(|(file, _)| file.to_owned()).collect();
+    rendered.sort();
+    for directory in ["crds", "charts/sprite-operator/crds"] {
+        let entries = std::fs::read_dir(root().join(directory)).unwrap();
+        let mut found: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        found.sort();
+        assert_eq!(found, rendered, "{directory}");
+    }
+}
+
+#[test]
+fn the_reference_is_what_the_types_render() {
+    committed("docs/api.md", &api::reference().unwrap());
+}
+
+#[test]
+fn rendering_twice_gives_the_same() {
+    assert_eq!(api::reference().unwrap(), api::reference().unwrap());
+    let yaml = || api::crds().unwrap().iter().map(|(_, crd)| api::to_yaml(crd).unwrap()).collect::<Vec<_>>();
+    assert_eq!(yaml(), yaml());
+}
+
+#[test]
+fn yaml_is_read_back_as_the_crd_it_was_written_from() {
+    for (file, crd) in api::crds().unwrap() {
+        let read: serde_json::Value = serde_saphyr::from_str(&api::to_yaml(&crd).unwrap()).unwrap();
+        let written = serde_json::to_value(&crd).unwrap();
+        // Bounds are floats in the type and may be read as integers.
+        let plain = |v: &serde_json::Value| v.to_string().replace(".0,", ",").replace(".0}", "}");
+        assert_eq!(plain(&read), plain(&written), "{file}");
+    }
+}
