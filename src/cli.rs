@@ -56,7 +56,7 @@ pub struct RunArgs {
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "SPRITE_OPERATOR_LISTEN")]
     pub listen: Option<String>,
-    /// Label selector of ExecutionPolicies; others do not exist for this operator.
+    /// Label selector of `ExecutionPolicies`; others do not exist for this operator.
     #[arg(long, env = "SPRITE_OPERATOR_POLICY_SELECTOR")]
     pub policy_selector: Option<String>,
     /// Policy of sessions that name none.

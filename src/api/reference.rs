@@ -105,12 +105,13 @@ fn resource(out: &mut String, crd: &Value, vocabularies: &[Vocabulary]) {
         let wide = if column.get("priority").is_some() { "`-o wide`" } else { "" };
         let _ = writeln!(out, "| {} | {} | {wide} |", text(column, "/name"), code(&text(column, "/jsonPath")));
     }
+    out.push('\n');
     for part in ["spec", "status"] {
         let Some(root) = crd.pointer(&format!("{schema}/properties/{part}")) else { continue };
         let mut table = Table { fields: String::new(), rules: String::new(), vocabularies };
         table.rules_of(part, root);
         table.walk(part, root);
-        let _ = writeln!(out, "\n### {} {part}\n", text(crd, "/spec/names/kind"));
+        let _ = writeln!(out, "### {} {part}\n", text(crd, "/spec/names/kind"));
         let _ =
             writeln!(out, "| Field | Type | Default | Bounds | Description |\n|---|---|---|---|---|\n{}", table.fields);
         if !table.rules.is_empty() {
@@ -134,6 +135,8 @@ impl Table<'_> {
             let path = format!("{path}.{name}");
             let default = match field.get("default") {
                 _ if required.iter().any(|r| r == name) => "required".to_owned(),
+                // That of a part is said by its fields.
+                Some(_) if field.get("properties").is_some() => String::new(),
                 Some(default) => code(&default.to_string()),
                 None => String::new(),
             };
@@ -183,7 +186,7 @@ impl Table<'_> {
             bounds.extend(pattern.map(code));
         }
         bounds.extend(range(node, "minimum", "maximum", ""));
-        bounds.extend(range(node, "minItems", "maxItems", " entries"));
+        bounds.extend(range(node, "minItems", "maxItems", " items"));
         bounds.extend(range(node, "minProperties", "maxProperties", " keys"));
         for inner in ["items", "additionalProperties"] {
             if let Some(inner) = node.get(inner).filter(|inner| inner.get("properties").is_none()) {

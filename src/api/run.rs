@@ -186,7 +186,8 @@ fn base64_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 699_052, "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})
 }
 fn mode_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 4, "pattern": "^0?[0-7]{3}$"})
+    // Longer than any mode, so that a wrong one is refused for its form.
+    json_schema!({"type": "string", "maxLength": 16, "pattern": "^0?[0-7]{3}$"})
 }
 
 /// Reads a file.

@@ -47,12 +47,28 @@ fn complete(kind: &'static str, crd: CustomResourceDefinition) -> Result<CustomR
         .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status")
         .and_then(serde_json::Value::as_object_mut)
         .ok_or(CrdError::Shape(kind))?;
+    // Only the operator writes status, and reads what is absent in its own way.
+    for field in status.get_mut("properties").and_then(serde_json::Value::as_object_mut).into_iter().flatten() {
+        without_defaults(field.1);
+    }
     status.insert("default".to_owned(), json!({"observedGeneration": -1}));
     normalise(&mut value);
     let keep = json!({"helm.sh/resource-policy": "keep"});
     let metadata = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut).ok_or(CrdError::Shape(kind))?;
     metadata.insert("annotations".to_owned(), keep);
     Ok(serde_json::from_value(value)?)
+}
+
+/// Takes the defaults off a schema and all that is within it; fields may be named `default`.
+fn without_defaults(schema: &mut serde_json::Value) {
+    let Some(map) = schema.as_object_mut() else { return };
+    map.remove("default");
+    if let Some(properties) = map.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+        properties.values_mut().for_each(without_defaults);
+    }
+    for held in ["items", "additionalProperties"] {
+        map.get_mut(held).into_iter().for_each(without_defaults);
+    }
 }
 
 /// Makes a generated schema one that Kubernetes knows: an explicit null is pruned only where a field is not nullable (kept,
@@ -108,11 +124,11 @@ pub const QUANTITY: &str =
 
 /// A size of at most `max` bytes: an integer, or a Kubernetes quantity that is a whole number of bytes.
 pub fn size(max: u64) -> Schema {
-    // The rounded number is compared exactly, so a fraction is refused, however the float was rounded.
+    // The rounded number is taken off exactly, so a fraction is refused, however the float was rounded.
     let rule = format!(
         "type(self) == int ? self >= 0 && self <= {max} : isQuantity(self) && !quantity(self).isLessThan(quantity('0')) \
          && !quantity(self).isGreaterThan(quantity('{max}')) \
-         && quantity(self).compareTo(quantity(string(int(quantity(self).asApproximateFloat() + 0.5)))) == 0"
+         && quantity(self).sub(int(quantity(self).asApproximateFloat() + 0.5)).compareTo(quantity('0')) == 0"
     );
     json_schema!({
         "x-kubernetes-int-or-string": true,
@@ -130,6 +146,7 @@ pub fn size(max: u64) -> Schema {
 
 fn human(bytes: u64) -> String {
     match bytes {
+        b if b % (1 << 40) == 0 => format!("{}Ti", b >> 40),
         b if b % (1 << 30) == 0 => format!("{}Gi", b >> 30),
         b if b % (1 << 20) == 0 => format!("{}Mi", b >> 20),
         b if b % (1 << 10) == 0 => format!("{}Ki", b >> 10),

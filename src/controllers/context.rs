@@ -152,7 +152,6 @@ pub struct Context {
 
 impl Context {
     /// The time of day.
-    #[expect(clippy::unused_self, reason = "the one place where controllers get the time, so that it can be handed in")]
     pub fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -196,7 +195,7 @@ impl Context {
         Tenant::of(guarded.as_ref().and_then(|g| g.0.as_ref().ok()))
     }
 
-    /// The operator's own ConfigMaps.
+    /// The operator's own `ConfigMap`s.
     pub fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.settings.operator_namespace)
     }

@@ -33,16 +33,18 @@ use crate::{
 };
 
 /// Deadline of one whole reconcile; a wake of a cold Sprite is the longest step in one.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 /// Even without a change every object is looked at: watches may miss events.
-const RESYNC: Duration = Duration::from_secs(300);
+const RESYNC: Duration = Duration::from_mins(5);
+
+type Queue<K> = mpsc::UnboundedSender<ObjectRef<Guarded<K>>>;
 
 /// Wakes reconciles of one kind from elsewhere.
 #[derive(Debug)]
 pub struct Waker<K: Resource<DynamicType = ()> + Clone> {
-    queues: Arc<BTreeMap<Option<String>, mpsc::UnboundedSender<ObjectRef<Guarded<K>>>>>,
+    queues: Arc<BTreeMap<Option<String>, Queue<K>>>,
 }
 
 impl<K: Resource<DynamicType = ()> + Clone> Clone for Waker<K> {
@@ -182,7 +184,7 @@ where
                     Err(controller::Error::ReconcilerFailed(error, object)) => match error.class() {
                         Class::Outdated => tracing::debug!(kind, %object, %error, "outdated"),
                         Class::Transient | Class::RateLimited(_) => {
-                            tracing::warn!(kind, %object, %error, "a reconcile failed")
+                            tracing::warn!(kind, %object, %error, "a reconcile failed");
                         }
                     },
                     Err(error) => tracing::warn!(kind, %error, "the queue"),

@@ -100,13 +100,7 @@ pub fn is_not_found(error: &kube::Error) -> bool {
 
 /// Whether the server refuses the object for its size.
 pub fn is_too_large(error: &kube::Error) -> bool {
-    match error {
-        kube::Error::Api(status) => {
-            status.code == 413
-                || status.message.contains("request is too large")
-                || status.message.contains("Too long")
-                || status.message.contains("trying to send message larger than max")
-        }
-        _ => false,
-    }
+    let kube::Error::Api(status) = error else { return false };
+    let texts = ["request is too large", "Too long", "trying to send message larger than max"];
+    status.code == 413 || texts.iter().any(|text| status.message.contains(text))
 }

@@ -85,8 +85,11 @@ where
 /// Changes of one kind in one scope.
 pub type Changes<K> = BoxStream<'static, Result<Guarded<K>, watcher::Error>>;
 
+/// Changes of one kind, by scope.
+pub type Scoped<K> = Vec<(Option<String>, Changes<K>)>;
+
 /// Watches a namespaced kind in every scope.
-pub fn namespaced<K>(client: &Client, scope: &Scope) -> (Cache<K>, Vec<(Option<String>, Changes<K>)>)
+pub fn namespaced<K>(client: &Client, scope: &Scope) -> (Cache<K>, Scoped<K>)
 where
     K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
         + Clone
@@ -106,10 +109,7 @@ where
 }
 
 /// Watches cluster-scoped objects: all that match, or one scope a name.
-pub fn cluster<K>(
-    client: &Client,
-    selections: Vec<(Option<String>, watcher::Config)>,
-) -> (Cache<K>, Vec<(Option<String>, Changes<K>)>)
+pub fn cluster<K>(client: &Client, selections: Vec<(Option<String>, watcher::Config)>) -> (Cache<K>, Scoped<K>)
 where
     K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
         + Clone
@@ -122,9 +122,7 @@ where
     cache(selections.into_iter().map(|(key, config)| (key, Api::all(client.clone()), config)))
 }
 
-fn cache<K>(
-    apis: impl Iterator<Item = (Option<String>, Api<Guarded<K>>, watcher::Config)>,
-) -> (Cache<K>, Vec<(Option<String>, Changes<K>)>)
+fn cache<K>(apis: impl Iterator<Item = (Option<String>, Api<Guarded<K>>, watcher::Config)>) -> (Cache<K>, Scoped<K>)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     Guarded<K>: Resource<DynamicType = ()>,

@@ -96,7 +96,7 @@ mod tests {
     fn limits(timeout: u64, output: u64) -> Limits {
         Limits {
             timeout: Duration::from_secs(timeout),
-            start: Duration::from_secs(300),
+            start: Duration::from_mins(5),
             output,
             command: 10,
             stdin: 10,

@@ -42,7 +42,7 @@ impl Readiness {
         if obstacles.is_empty() {
             return Ok(());
         }
-        Err(obstacles.iter().map(|(part, text)| format!("{part}: {text}\n")).collect())
+        Err(obstacles.iter().fold(String::new(), |all, (part, text)| all + part + ": " + text + "\n"))
     }
 }
 

@@ -2,8 +2,22 @@
 //!
 //! Each test has namespaces, policies, an operator and a spritesd of its own, so all run in parallel.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::wildcard_enum_match_arm,
+    clippy::doc_markdown,
+    reason = "a test fails by panicking, and names what it expects"
+)]
+
 mod crashes;
+mod generated;
+mod purity;
 mod runs;
+mod schema;
 mod sessions;
 mod stops;
 mod support;

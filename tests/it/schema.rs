@@ -19,7 +19,7 @@ use kube::{
     client::Body,
 };
 use serde_json::{Value, json};
-use sprite_operator::api::Run;
+use sprite_operator::api::{ExecutionPolicy, Run};
 
 use crate::support::cluster;
 
@@ -109,7 +109,7 @@ pub fn with(mut base: Value, change: &Value) -> Value {
     base
 }
 
-/// A namespace of one test.
+/// A namespace of one test, and a policy of that name if there is one.
 pub struct Scratch {
     pub client: Client,
     pub namespace: String,
@@ -176,6 +176,8 @@ async fn clean_up(namespace: &str) {
     for run in runs.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
         let _ = runs.patch(&run.name_any(), &PatchParams::default(), &off).await;
     }
+    let policies: Api<ExecutionPolicy> = Api::all(client.clone());
+    let _ = policies.delete(namespace, &DeleteParams::default()).await;
     let namespaces: Api<Namespace> = Api::all(client);
     let _ = namespaces.delete(namespace, &DeleteParams::background()).await;
 }

@@ -28,7 +28,7 @@ pub struct EnvVar {
 /// The schema of a list of environment variables, for policies and Runs.
 pub(in crate::api) fn env_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 128,  "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "type": "array", "maxItems": 128, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         "items": {
             "type": "object", "required": ["name"],
             "properties": {

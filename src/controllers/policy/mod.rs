@@ -86,5 +86,5 @@ pub async fn reconcile(policy: Arc<ExecutionPolicy>, context: Arc<Context>) -> R
         };
         events::publish(&context.client, &context.metrics, policy.object_ref(&()), notice).await;
     }
-    Ok(Next::After(Duration::from_secs(60)))
+    Ok(Next::After(Duration::from_mins(1)))
 }

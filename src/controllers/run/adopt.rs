@@ -23,7 +23,7 @@ use super::{
     kill,
 };
 use crate::{
-    api::{Run, SandboxSession, reasons::Evidence},
+    api::{Run, SandboxSession, reasons::Evidence, values::GoDuration},
     rules::{
         outcome::{self, Outcome, Stop},
         output::{Captured, encode_spool},
@@ -35,7 +35,7 @@ use crate::{
 /// How long after a Run's own deadline its end may still be looked for.
 const GRACE: Duration = Duration::from_secs(30);
 /// How long at least, from when we began: after an outage the deadline may have passed long ago.
-const AT_LEAST: Duration = Duration::from_secs(60);
+const AT_LEAST: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_secs(2);
 const TRUSTED: Duration = Duration::from_secs(15);
 
@@ -56,7 +56,7 @@ pub fn limits(o: &Observed) -> Limits {
     };
     let policies = [of(&o.session_policy), o.run_policy.as_ref().and_then(of)];
     let tightest = policies.into_iter().flatten().reduce(|a, b| a.tightened_by(&b));
-    let asked = o.run.spec.timeout.as_ref().map(|t| t.get());
+    let asked = o.run.spec.timeout.as_ref().map(GoDuration::get);
     let timeout = tightest.as_ref().map_or(Duration::from_secs(30), |l| l.timeout);
     Limits { timeout: asked.unwrap_or(timeout), output: tightest.map_or(64 << 10, |l| l.output) }
 }

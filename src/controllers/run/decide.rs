@@ -20,6 +20,7 @@ use crate::{
         RunStatus, SandboxSession,
         names::{HOLD_ANNOTATION, RUN_FINALIZER},
         reasons::{RunPhase, RunReason, SessionReason},
+        values::GoDuration,
     },
     rules::{
         egress::Ruleset,
@@ -153,10 +154,10 @@ fn after_the_end(o: &Observed, status: &RunStatus) -> Plan {
         let held = o.run.finalizers().iter().any(|f| f == RUN_FINALIZER);
         return if held { Plan::Release } else { Plan::Nothing(Next::Change) };
     }
-    let lives = o.run.spec.ttl_after_finished.as_ref().map_or(Duration::from_secs(24 * 3600), |ttl| ttl.get());
+    let lives = o.run.spec.ttl_after_finished.as_ref().map_or(Duration::from_hours(24), GoDuration::get);
     let finished = status.conditions.get("Finished").map_or(o.now, |c| c.last_transition_time.0);
-    let lived = Duration::from_secs(o.now.as_second().saturating_sub(finished.as_second()).max(0).unsigned_abs());
-    match lives.checked_sub(lived) {
+    let age = Duration::from_secs(o.now.as_second().saturating_sub(finished.as_second()).max(0).unsigned_abs());
+    match lives.checked_sub(age) {
         Some(left) if !left.is_zero() => Plan::Nothing(Next::After(left)),
         Some(_) | None => Plan::Expire,
     }
@@ -356,7 +357,7 @@ fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Check
     for error in limits.check_sizes(size(&bash.command), bash.stdin.as_deref().map_or(0, size)) {
         complain(RunReason::LimitExceeded, error.to_string());
     }
-    let timeout = limits.timeout_for(spec.timeout.as_ref().map(|t| t.get()));
+    let timeout = limits.timeout_for(spec.timeout.as_ref().map(GoDuration::get));
     if let Err(error) = &timeout {
         complain(RunReason::LimitExceeded, error.to_string());
     }

@@ -33,7 +33,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1
 /// How much longer than the timeout the guest waits before it ends a script by itself.
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// How long a command lives on when our connection is lost, past its timeout.
-const SURVIVES: Duration = Duration::from_secs(60);
+const SURVIVES: Duration = Duration::from_mins(1);
 /// How long the end of a killed command is waited for.
 const AFTER_KILL: Duration = Duration::from_secs(15);
 
@@ -220,7 +220,7 @@ impl Watched<'_> {
         let mut give_up: Option<Instant> = None;
         let mut killing = std::pin::pin!(futures::future::Either::Left(std::future::pending::<()>()));
         let exit = loop {
-            let patience = give_up.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            let patience = give_up.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
             let reason = tokio::select! {
                 event = exec.next() => match event {
                     ExecEvent::Session { .. } => continue,

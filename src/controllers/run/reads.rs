@@ -29,10 +29,12 @@ const SHARED: Duration = Duration::from_secs(1);
 pub type Read<T, E> = Result<T, Arc<E>>;
 type InFlight<T, E> = Shared<BoxFuture<'static, Read<T, E>>>;
 
+type Begun<T, E> = (Instant, InFlight<T, E>);
+
 /// One kind of read, by key.
 #[derive(Debug)]
 pub struct SharedRead<K, T: Clone, E> {
-    reads: Mutex<HashMap<K, (Instant, InFlight<T, E>)>>,
+    reads: Mutex<HashMap<K, Begun<T, E>>>,
 }
 
 impl<K, T: Clone, E> Default for SharedRead<K, T, E> {

@@ -46,7 +46,6 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
     }
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.session.namespace().unwrap_or_default());
     match (effect, view) {
-        (Effect::Nothing, None) => Ok(next),
         (Effect::Nothing, Some(view)) => report(context, o, &o.session, view).await.map(|()| activity_next(o, next)),
         (Effect::AddFinalizer, _) => {
             outdated_is_fine(finalizer::add(&api, o.session.as_ref(), SESSION_FINALIZER).await.map(drop))?;
@@ -85,7 +84,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
             follow(context, o, decide::after_destroy(o, &view)).await
         }
         // An effect that needs a view always comes with one.
-        (Effect::Create { .. } | Effect::Lock { .. } | Effect::Destroy { .. }, None) => Ok(next),
+        (Effect::Nothing | Effect::Create { .. } | Effect::Lock { .. } | Effect::Destroy { .. }, None) => Ok(next),
     }
 }
 

@@ -238,13 +238,13 @@ pub fn decide(o: &Observed) -> Plan {
             Plan::report(view, after(60))
         }
         (None, Live::Present(live)) => adopt(&status, sprite, live, None),
-        (None, Live::Absent | Live::NotAsked) => match obstacle {
-            Some((reason, message)) => Plan::report(pending(&status, reason, message), Next::Change),
-            None => {
-                let name = sprite.name.clone();
-                Plan::act(Effect::Create { name }, provisioning(&status, "the platform is asked for a Sprite"))
+        (None, Live::Absent | Live::NotAsked) => {
+            if let Some((reason, message)) = obstacle {
+                return Plan::report(pending(&status, reason, message), Next::Change);
             }
-        },
+            let name = sprite.name.clone();
+            Plan::act(Effect::Create { name }, provisioning(&status, "the platform is asked for a Sprite"))
+        }
         (Some(_), Live::Absent) => lost(o, &status, sprite),
         (Some(id), Live::Present(live)) if *id != live.id => {
             adopt(&status, sprite, live, Some("the platform replaced the Sprite"))

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A wake of a cold Sprite may take long.
-const WAKE: Duration = Duration::from_secs(60);
+const WAKE: Duration = Duration::from_mins(1);
 /// A trusted command on an awake Sprite.
 const TRUSTED: Duration = Duration::from_secs(15);
 

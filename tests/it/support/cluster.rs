@@ -68,12 +68,11 @@ impl ControlPlane {
 pub fn kubeconfig() -> &'static Path {
     static SHARED: OnceLock<(PathBuf, Option<ControlPlane>)> = OnceLock::new();
     let shared = SHARED.get_or_init(|| {
-        let (path, own) = match std::env::var_os(KUBECONFIG) {
-            Some(path) => (PathBuf::from(path), None),
-            None => {
-                let own = ControlPlane::start();
-                (own.kubeconfig().to_owned(), Some(own))
-            }
+        let (path, own) = if let Some(path) = std::env::var_os(KUBECONFIG) {
+            (PathBuf::from(path), None)
+        } else {
+            let own = ControlPlane::start();
+            (own.kubeconfig().to_owned(), Some(own))
         };
         let install = path.clone();
         std::thread::spawn(move || {
@@ -121,14 +120,16 @@ async fn stamping(client: &Client) {
     let runs: Api<sprite_operator::api::Run> = Api::namespaced(client.clone(), "default");
     let run = serde_json::from_value(run).unwrap();
     let dry = kube::api::PostParams { dry_run: true, ..Default::default() };
+    let mut last = Ok(None);
     for _ in 0..200 {
-        let answer = runs.create(&dry, &run).await.unwrap();
-        if answer.spec.actor.is_some() {
+        // Just after its CRD was made, the policy may not find the kind yet: "There can be a delay".
+        last = runs.create(&dry, &run).await.map(|run| run.spec.actor);
+        if matches!(last, Ok(Some(_))) {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    panic!("Runs are not stamped");
+    panic!("Runs are not stamped: {last:?}");
 }
 
 pub fn documents(path: &Path) -> Vec<Value> {

@@ -76,28 +76,21 @@ impl Process {
         self.signal("TERM");
         self.child.wait().unwrap().code()
     }
-
-    /// Waits until it ends by itself.
-    pub fn wait(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
-    }
-
-    /// Whether it still runs.
-    pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
-    }
-}
-
-/// Resident memory in KiB, from /proc.
-pub fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap();
-    let line = status.lines().find(|l| l.starts_with("VmRSS")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// The highest that resident memory ever was, in KiB.
 pub fn peak_resident(pid: u32) -> u64 {
+    in_status(pid, "VmHWM")
+}
+
+/// Resident memory in KiB, from /proc.
+#[allow(dead_code, reason = "used by the bench")]
+pub fn resident(pid: u32) -> u64 {
+    in_status(pid, "VmRSS")
+}
+
+fn in_status(pid: u32, field: &str) -> u64 {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap();
-    let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -189,8 +189,8 @@ impl Tenant {
         command.args(["--listen", &address, "--admin", &admin, "--data"]).arg(dir.join("sprites"));
         command.arg("--token-file").arg(dir.join("token"));
         let (process, lines) = Process::start(&mut command, 2);
-        self.sprites_url = lines[0].strip_prefix("listening ").unwrap().to_owned();
-        self.admin_url = lines[1].strip_prefix("admin ").unwrap().to_owned();
+        self.sprites_url = lines[0].replace("listening ", "");
+        self.admin_url = lines[1].replace("admin ", "");
         self.spritesd = Some(process);
     }
 
@@ -404,10 +404,10 @@ where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let condition = await_condition(api.clone(), name, |object: Option<&K>| object.is_some_and(&good));
-    match tokio::time::timeout(LONG, condition).await {
-        Ok(object) => object.unwrap().unwrap(),
-        Err(_) => panic!("{name} did not come to what is waited for: {:#?}", api.get_opt(name).await),
-    }
+    let Ok(object) = tokio::time::timeout(LONG, condition).await else {
+        panic!("{name} did not come to what is waited for: {:#?}", api.get_opt(name).await)
+    };
+    object.unwrap().unwrap()
 }
 
 /// Waits for what no watch shows.

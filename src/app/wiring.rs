@@ -1,0 +1,227 @@
+//! From clients and settings to running controllers. Must not decide.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Client, Resource, runtime::watcher};
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::GRACE;
+use crate::{
+    access::switch::{self, Switch},
+    api::{ExecutionPolicy, Run, SandboxSession},
+    controllers::{
+        context::{Context, SecretFile, Settings, Waiting},
+        driver::{Controller, Next, Waker, Wakes},
+        error::Error,
+        policy, run,
+        run::{executions::Executions, reads::Reads},
+        session,
+        session::memory::Memories,
+    },
+    kubernetes::{
+        lease,
+        scope::{self, Cache, Changes, Guarded, Scope, Scoped},
+    },
+    serve::{health::Readiness, metrics::Metrics},
+    sprites,
+};
+
+/// How long the first reading of the switch is waited for.
+const FIRST_READING: Duration = Duration::from_secs(10);
+/// How often the secret's file is looked at.
+const SECRET: Duration = Duration::from_secs(5);
+
+/// What controllers are made from.
+pub struct Parts {
+    pub client: Client,
+    pub sprites: sprites::Client,
+    pub secret: SecretFile,
+    pub settings: Settings,
+    pub metrics: Arc<Metrics>,
+    pub readiness: Readiness,
+    pub lease: lease::Handle,
+    pub scope: Scope,
+}
+
+/// Runs every controller until told to stop.
+pub async fn controllers(parts: Parts, stop: CancellationToken) {
+    let Parts { client, sprites, secret, settings, metrics, readiness, lease, scope } = parts;
+    let (switch_sender, switch) = watch::channel(Switch::Frozen);
+    let selector = settings.policy_selector.clone();
+    let policy_config = watcher::Config { label_selector: selector, ..watcher::Config::default() };
+    let (policies, policy_changes) = scope::cluster::<ExecutionPolicy>(&client, vec![(None, policy_config)]);
+    let (namespaces, namespace_changes) = scope::cluster::<Namespace>(&client, namespace_scopes(&scope));
+    let (sessions, session_changes) = scope::namespaced::<SandboxSession>(&client, &scope);
+    let (runs, run_changes) = scope::namespaced::<Run>(&client, &scope);
+    let (wake_runs, run_wakes) = Waker::new(run_changes.iter().map(|(key, _)| key));
+    let (wake_sessions, session_wakes) = Waker::new(session_changes.iter().map(|(key, _)| key));
+    let context = Arc::new(Context {
+        executions: Executions::new(Arc::clone(&metrics)),
+        compilations: policy::Compilations::default(),
+        reads: Reads::default(),
+        memories: Memories::default(),
+        waiting: Waiting::default(),
+        client,
+        sprites,
+        settings,
+        metrics,
+        readiness,
+        lease,
+        switch: switch.clone(),
+        secret,
+        policies,
+        sessions,
+        runs,
+        namespaces,
+        wake_runs,
+        wake_sessions,
+    });
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(switch::follow(context.config_maps(), switch_sender, stop.clone()));
+    tasks.spawn(on_switch(Arc::clone(&context), switch, stop.clone()));
+    tasks.spawn(watch_secret(Arc::clone(&context), stop.clone()));
+    for (_, changes) in namespace_changes {
+        tasks.spawn(on_namespace(Arc::clone(&context), changes, stop.clone()));
+    }
+    let relate = Arc::clone(&context);
+    // What depends on a policy looks again when it changes.
+    let policy_changes: Scoped<ExecutionPolicy> = policy_changes
+        .into_iter()
+        .map(|(key, changes)| {
+            let relate = Arc::clone(&relate);
+            (key, changes.inspect(move |_| relate.wake_everything()).boxed())
+        })
+        .collect();
+    let start = Start { context: &context, stop: &stop };
+    start.all("ExecutionPolicy", 2, &context.policies, policy_changes, Wakes::new(), policy::reconcile, &mut tasks);
+    known(&context, &stop).await;
+    start.all("SandboxSession", 32, &context.sessions, session_changes, session_wakes, session::reconcile, &mut tasks);
+    start.all("Run", 64, &context.runs, run_changes, run_wakes, run::reconcile, &mut tasks);
+
+    // A part that ends before it was asked to takes the others with it: half an operator is worse than none.
+    if tasks.join_next().await.is_some() && !stop.is_cancelled() {
+        tracing::error!("a part of the operator ended by itself");
+        stop.cancel();
+    }
+    let all = async { while tasks.join_next().await.is_some() {} };
+    if timeout(GRACE, all).await.is_err() {
+        tracing::warn!("something did not end in time and is left");
+    }
+}
+
+fn namespace_scopes(scope: &Scope) -> Vec<(Option<String>, watcher::Config)> {
+    match scope {
+        Scope::All => vec![(None, watcher::Config::default())],
+        Scope::Namespaces(names) => {
+            let one = |name: &String| watcher::Config::default().fields(&format!("metadata.name={name}"));
+            names.iter().map(|name| (Some(name.clone()), one(name))).collect()
+        }
+    }
+}
+
+struct Start<'a> {
+    context: &'a Arc<Context>,
+    stop: &'a CancellationToken,
+}
+
+impl Start<'_> {
+    /// One controller a scope.
+    #[expect(clippy::too_many_arguments, reason = "three calls, in one place")]
+    fn all<K, F, R>(
+        &self,
+        kind: &'static str,
+        concurrency: u16,
+        cache: &Cache<K>,
+        changes: Scoped<K>,
+        mut wakes: Wakes<K>,
+        reconcile: F,
+        tasks: &mut JoinSet<()>,
+    ) where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        Guarded<K>: Resource<DynamicType = ()>,
+        F: Fn(Arc<K>, Arc<Context>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<Next, Error>> + Send + 'static,
+    {
+        for (key, changes) in changes {
+            let Some(store) = cache.store(key.as_deref()).cloned() else { continue };
+            let controller = Controller {
+                kind,
+                concurrency,
+                context: Arc::clone(self.context),
+                metrics: Arc::clone(&self.context.metrics),
+                store,
+                changes,
+                wakes: wakes.remove(&key).unwrap_or_else(|| futures::stream::pending().boxed()),
+            };
+            tasks.spawn(controller.run(reconcile.clone(), self.stop.clone()));
+        }
+    }
+}
+
+/// Decided on without policies, namespaces and switch, everything would be refused at first.
+async fn known(context: &Context, stop: &CancellationToken) {
+    let known = async {
+        context.policies.ready().await;
+        context.namespaces.ready().await;
+        let mut switch = context.switch.clone();
+        // Without a reading in time it is Frozen, and that is something to go on.
+        let _ = timeout(FIRST_READING, switch.wait_for(|s| *s != Switch::Frozen)).await;
+    };
+    tokio::select! {
+        () = known => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// The switch starts and stops things.
+async fn on_switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            changed = switch.changed() => match changed {
+                Ok(()) => context.wake_everything(),
+                Err(_) => return,
+            },
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// A namespace that is opted in or out starts and stops things. Without it the cache would not be filled, either.
+async fn on_namespace(context: Arc<Context>, mut changes: Changes<Namespace>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            change = changes.next() => match change {
+                Some(Ok(_)) => context.wake_everything(),
+                Some(Err(error)) => tracing::warn!(%error, "watching namespaces"),
+                None => return,
+            },
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Keeps readiness true to the secret's file, which may come or go later.
+async fn watch_secret(context: Arc<Context>, stop: CancellationToken) {
+    let mut missing = false;
+    loop {
+        let problem = context.secret.read().err().map(|problem| problem.to_string());
+        if missing && problem.is_none() {
+            context.wake_everything();
+        }
+        missing = problem.is_some();
+        context.readiness.set("secret", problem);
+        tokio::select! {
+            () = sleep(SECRET) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
