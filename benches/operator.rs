@@ -207,7 +207,8 @@ fn report_writes(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) 
         let count = after.get(name).unwrap_or(&0.0) - before.get(name).unwrap_or(&0.0);
         count / RUNS as f64
     };
-    let counted = ["runs/status", "sandboxsessions/status", "sandboxusages", "sandboxusages/status", "events", "configmaps"];
+    let counted =
+        ["runs/status", "sandboxsessions/status", "sandboxusages", "sandboxusages/status", "events", "configmaps"];
     let mut sum = 0.0;
     for name in counted {
         println!("{name:<44} {:>9.3}", of(name));

@@ -53,6 +53,9 @@ pub enum AppError {
     /// The installation's ConfigMap has no UID.
     #[error("the ConfigMap {INSTALLATION_CONFIG_MAP} came without a UID")]
     Installation,
+    /// A controller or a watch ended, which only a mistake of ours makes.
+    #[error("a part of the operator ended by itself")]
+    PartEnded,
     /// Somebody else works now.
     #[error("the Lease was lost")]
     LeaseLost,
@@ -88,42 +91,26 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     tracing::info!(identity, "holding the Lease");
     metrics.set_leading(true);
     let working = stop.child_token();
+    // Given back only once the controllers ended, so that nothing is sent without it.
+    let ended = CancellationToken::new();
     let holding = tokio::spawn({
-        let (elector, stop) = (Arc::clone(&elector), CancellationToken::new());
-        let release = stop.clone();
-        let task = tokio::spawn(async move { elector.hold(stop).await });
-        let working = working.clone();
+        let (ended, working) = (ended.clone(), working.clone());
         async move {
-            // Held until the controllers ended, so that nothing is sent without it.
-            tokio::pin!(task);
-            tokio::select! {
-                held = &mut task => {
-                    working.cancel();
-                    held
-                }
-                () = finished(&working) => {
-                    release.cancel();
-                    task.await
-                }
-            }
+            let held = elector.hold(ended).await;
+            working.cancel();
+            held
         }
     });
     let settings = settings(&client, &config).await?;
     tracing::info!(installation = settings.installation, "starting controllers");
     let parts = wiring::Parts { client, sprites, secret, settings, metrics, readiness, lease, scope: config.scope };
-    wiring::controllers(parts, working.clone()).await;
-    working.cancel();
-    let held = timeout(GRACE, holding).await;
-    match held {
-        Ok(Ok(Ok(Held::Released))) => Ok(()),
+    let asked = wiring::controllers(parts, working.clone()).await;
+    ended.cancel();
+    match timeout(GRACE, holding).await {
         _ if stop.is_cancelled() => Ok(()),
+        Ok(Ok(Held::Released)) if !asked => Err(AppError::PartEnded),
         _ => Err(AppError::LeaseLost),
     }
-}
-
-/// Ends when the controllers were told to stop and had their time.
-async fn finished(working: &CancellationToken) {
-    working.cancelled().await;
 }
 
 fn signals(stop: CancellationToken) -> Result<impl Future<Output = ()>, std::io::Error> {

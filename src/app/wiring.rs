@@ -21,14 +21,14 @@ use crate::{
         context::{Context, SecretFile, Settings, Waiting},
         driver::{Controller, Next, Waker, Wakes},
         error::Error,
-        policy, run,
+        policy, relate, run,
         run::{executions::Executions, reads::Reads},
         session,
         session::memory::Memories,
     },
     kubernetes::{
         lease,
-        scope::{self, Cache, Changes, Guarded, Scope, Scoped},
+        scope::{self, Cache, Guarded, Scope, Scoped},
     },
     serve::{health::Readiness, metrics::Metrics},
     sprites,
@@ -51,8 +51,8 @@ pub struct Parts {
     pub scope: Scope,
 }
 
-/// Runs every controller until told to stop.
-pub async fn controllers(parts: Parts, stop: CancellationToken) {
+/// Runs every controller until told to stop; whether that is why it ends.
+pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
     let Parts { client, sprites, secret, settings, metrics, readiness, lease, scope } = parts;
     let (switch_sender, switch) = watch::channel(Switch::Frozen);
     let selector = settings.policy_selector.clone();
@@ -87,20 +87,13 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) {
 
     let mut tasks = JoinSet::new();
     tasks.spawn(switch::follow(context.config_maps(), switch_sender, stop.clone()));
-    tasks.spawn(on_switch(Arc::clone(&context), switch, stop.clone()));
+    tasks.spawn(relate::switch(Arc::clone(&context), switch, stop.clone()));
     tasks.spawn(watch_secret(Arc::clone(&context), stop.clone()));
     for (_, changes) in namespace_changes {
-        tasks.spawn(on_namespace(Arc::clone(&context), changes, stop.clone()));
+        tasks.spawn(relate::namespaces(Arc::clone(&context), changes, stop.clone()));
     }
-    let relate = Arc::clone(&context);
-    // What depends on a policy looks again when it changes.
-    let policy_changes: Scoped<ExecutionPolicy> = policy_changes
-        .into_iter()
-        .map(|(key, changes)| {
-            let relate = Arc::clone(&relate);
-            (key, changes.inspect(move |_| relate.wake_everything()).boxed())
-        })
-        .collect();
+    let policy_changes = relate::policies(&context, policy_changes);
+    let run_changes = relate::runs(&context, run_changes);
     let start = Start { context: &context, stop: &stop };
     start.all("ExecutionPolicy", 2, &context.policies, policy_changes, Wakes::new(), policy::reconcile, &mut tasks);
     known(&context, &stop).await;
@@ -108,7 +101,9 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) {
     start.all("Run", 64, &context.runs, run_changes, run_wakes, run::reconcile, &mut tasks);
 
     // A part that ends before it was asked to takes the others with it: half an operator is worse than none.
-    if tasks.join_next().await.is_some() && !stop.is_cancelled() {
+    let ended = tasks.join_next().await.is_some();
+    let asked = stop.is_cancelled();
+    if ended && !asked {
         tracing::error!("a part of the operator ended by itself");
         stop.cancel();
     }
@@ -116,6 +111,7 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) {
     if timeout(GRACE, all).await.is_err() {
         tracing::warn!("something did not end in time and is left");
     }
+    asked
 }
 
 fn namespace_scopes(scope: &Scope) -> Vec<(Option<String>, watcher::Config)> {
@@ -179,33 +175,6 @@ async fn known(context: &Context, stop: &CancellationToken) {
     tokio::select! {
         () = known => {}
         () = stop.cancelled() => {}
-    }
-}
-
-/// The switch starts and stops things.
-async fn on_switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            changed = switch.changed() => match changed {
-                Ok(()) => context.wake_everything(),
-                Err(_) => return,
-            },
-            () = stop.cancelled() => return,
-        }
-    }
-}
-
-/// A namespace that is opted in or out starts and stops things. Without it the cache would not be filled, either.
-async fn on_namespace(context: Arc<Context>, mut changes: Changes<Namespace>, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            change = changes.next() => match change {
-                Some(Ok(_)) => context.wake_everything(),
-                Some(Err(error)) => tracing::warn!(%error, "watching namespaces"),
-                None => return,
-            },
-            () = stop.cancelled() => return,
-        }
     }
 }
 

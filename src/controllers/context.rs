@@ -3,7 +3,7 @@
 //! No globals, nothing that changes behind one's back. Must not decide.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -207,16 +207,32 @@ impl Context {
         }
     }
 
+    /// Wakes what is in a namespace.
+    pub fn wake_namespace(&self, namespace: &str) {
+        self.wake_if(|of, _| of == namespace);
+    }
+
+    /// Wakes what depends on a policy. A Run may name one of its own, so all Runs that go on or wait are asked.
+    pub fn wake_policy(&self, policy: &str) {
+        self.wake_if(|_, session| session.is_none_or(|spec| self.policy_name(spec) == policy));
+    }
+
     /// Wakes everything that the switch, a policy or a namespace may start or stop.
     pub fn wake_everything(&self) {
-        for (namespace, run) in self.executions.all() {
-            self.wake_runs.wake(&namespace, &run);
-        }
-        for (namespace, run) in self.waiting.take_all() {
-            self.wake_runs.wake(&namespace, &run);
+        self.wake_if(|_, _| true);
+    }
+
+    /// Wakes Runs that go on or wait, and sessions (with their spec), by namespace.
+    fn wake_if(&self, concerned: impl Fn(&str, Option<&SandboxSessionSpec>) -> bool) {
+        for (namespace, run) in self.executions.all().into_iter().chain(self.waiting.all()) {
+            if concerned(&namespace, None) {
+                self.wake_runs.wake(&namespace, &run);
+            }
         }
         for session in self.sessions.all() {
-            if let (Ok(session), Some(namespace)) = (&session.0, session.namespace()) {
+            if let (Ok(session), Some(namespace)) = (&session.0, session.namespace())
+                && concerned(&namespace, Some(&session.spec))
+            {
                 self.wake_sessions.wake(&namespace, &session.name_any());
             }
         }
@@ -247,9 +263,22 @@ impl Waiting {
         runs.remove(&(namespace.to_owned(), session.to_owned())).unwrap_or_default()
     }
 
-    fn take_all(&self) -> Vec<(String, String)> {
+    /// A Run waits no more.
+    pub fn remove(&self, namespace: &str, session: &str, run: &str) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = runs.drain();
-        all.flat_map(|((namespace, _), names)| names.into_iter().map(move |n| (namespace.clone(), n))).collect()
+        if let Entry::Occupied(mut waiting) = runs.entry((namespace.to_owned(), session.to_owned())) {
+            waiting.get_mut().remove(run);
+            if waiting.get().is_empty() {
+                waiting.remove();
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<(String, String)> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |((namespace, _), names): (&(String, String), &HashSet<String>)| {
+            names.iter().map(|name| (namespace.clone(), name.clone())).collect::<Vec<_>>()
+        };
+        runs.iter().flat_map(of).collect()
     }
 }

@@ -8,6 +8,7 @@ pub mod driver;
 pub mod error;
 pub mod events;
 pub mod policy;
+pub mod relate;
 pub mod run;
 pub mod session;
 pub mod session_view;

@@ -48,9 +48,9 @@ impl Source {
 fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back().is_some_and(part);
-        let after = line[at + word.len()..].chars().next().is_some_and(part);
-        !(before && word.starts_with(part)) && !(after && word.ends_with(part))
+        let head = word.starts_with(part) && line[..at].chars().next_back().is_some_and(part);
+        let tail = word.ends_with(part) && line[at + word.len()..].chars().next().is_some_and(part);
+        !head && !tail
     })
 }
 

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use crate::{
     api::{
         ExecutionPolicy,
-        execution_policy::{EgressMode, KillOrKeep},
+        execution_policy::{AuditEvents, EgressMode, KillOrKeep},
         reasons::PolicyReason,
     },
     rules::{
@@ -41,6 +41,8 @@ pub struct Compiled {
     pub allow: Vec<String>,
     /// Whether what a Run leaves behind is killed.
     pub kill_leftovers: bool,
+    /// Whether Events are published for anomalies only.
+    pub only_anomalies: bool,
 }
 
 /// Why a policy is not in force.
@@ -111,6 +113,7 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
         set: spec.environment.set.iter().map(|v| (v.name.clone(), v.value.clone())).collect(),
         allow: spec.environment.allow.clone(),
         kill_leftovers: spec.lifecycle.processes_after_run == KillOrKeep::Kill,
+        only_anomalies: spec.audit.events == AuditEvents::Anomalies,
     })
 }
 

@@ -13,15 +13,16 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        context::Context,
+        context::{Context, PolicyView},
         driver::Next,
         error::Error,
         events::{self, Notice},
         session::gather::{LiveSprite, rule},
         session::lock,
-        session_view::SessionView,
+        session_view::{self, SessionView},
     },
     adopt,
+    adopt::Patience,
     decide::{Plan, Start, Wait},
     exec,
     executions::{Finished, NoSlot, Owner},
@@ -52,9 +53,10 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
         Plan::Nothing(next) => Ok(next),
         Plan::Wait(wait) => self::wait(context, &o, wait).await,
         Plan::Finish(outcome) => {
+            context.waiting.remove(&o.run.namespace().unwrap_or_default(), &o.session_name, &o.run.name_any());
             let new = status::finished_early(&o.run, &outcome, o.now);
             write(context, &o, &new).await?;
-            announce(context, &o.run, &new).await;
+            announce(context, &o, &new).await;
             Ok(Next::Change)
         }
         Plan::CreateSession => create_session(context, &o).await,
@@ -196,20 +198,30 @@ async fn supervised(
     context: Arc<Context>,
     run: Arc<Run>,
     session: String,
-    task: impl Future<Output = Finished> + Send,
+    task: impl Future<Output = Finished> + Send + 'static,
 ) {
-    let finished = task.await;
     let (uid, namespace) = (run.uid().unwrap_or_default(), run.namespace().unwrap_or_default());
-    if let SessionView::Present(session) =
-        super::super::session_view::of(context.sessions.get(Some(&namespace), &session).as_deref())
+    // A task of its own, so that a panic in it is seen: the Run is then found running by nobody, and adopted.
+    let ended = tokio::spawn(task).await;
+    let finished_at = context.now();
+    if let SessionView::Present(session) = session_view::of(context.sessions.get(Some(&namespace), &session).as_deref())
     {
         // The rules are read once more: code in the Run may have had them weakened.
         context.memories.update(&session.uid().unwrap_or_default(), |memory| {
             memory.doubted = true;
-            memory.last_active = Some(finished.finished_at);
+            memory.last_active = Some(finished_at);
         });
     }
-    context.executions.finish(&uid, finished);
+    match ended {
+        Ok(finished) => context.executions.finish(&uid, finished),
+        Err(error) => {
+            tracing::error!(%error, run = run.name_any(), "an execution broke off");
+            context.executions.forget(&uid);
+        }
+    }
+    if context.runs.get(Some(&namespace), &run.name_any()).is_none() {
+        context.executions.forget_done(&uid);
+    }
     context.wake_runs.wake(&namespace, &run.name_any());
     context.wake_sessions.wake(&namespace, &session);
 }
@@ -286,7 +298,7 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<crate::rules::outcom
     tracing::info!(run = o.run.name_any(), "adopting a command that somebody else started");
     let limits = adopt::limits(o);
     let session = place.session.clone();
-    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), place, limits, receiver);
+    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), place, limits, Patience::AfterOutage, receiver);
     tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), session, task));
     Next::Change
 }
@@ -303,12 +315,12 @@ async fn conclude(context: &Context, o: &Observed, finished: &Finished) -> Resul
         Err(error) => return Err(error),
     }
     context.executions.forget(&o.uid);
-    announce(context, &o.run, &new).await;
+    announce(context, o, &new).await;
     Ok(Next::Change)
 }
 
-/// One Event a Run, at its end.
-async fn announce(context: &Context, run: &Run, new: &RunStatus) {
+/// One Event a Run, at its end; only for anomalies where the policy says so.
+async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
     let Some(reason) = new.reason else { return };
     context.metrics.run_finished(reason.as_str());
     let notice = Notice {
@@ -317,7 +329,10 @@ async fn announce(context: &Context, run: &Run, new: &RunStatus) {
         action: "Run",
         note: new.message.clone().unwrap_or_default(),
     };
-    events::publish(&context.client, &context.metrics, run.object_ref(&()), notice).await;
+    let quiet = matches!(&o.session_policy, PolicyView::Ready(policy) if policy.only_anomalies);
+    if notice.warning || !quiet {
+        events::publish(&context.client, &context.metrics, o.run.object_ref(&()), notice).await;
+    }
 }
 
 /// Outcomes that somebody should look at. A plain non-zero exit is none.

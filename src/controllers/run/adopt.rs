@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
@@ -36,6 +36,8 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(30);
 /// How long at least, from when we began: after an outage the deadline may have passed long ago.
 const AT_LEAST: Duration = Duration::from_mins(1);
+/// The same for a command whose connection was lost: what went before has taken some of those 30 s.
+const SHORT: Duration = Duration::from_secs(25);
 const PAUSE: Duration = Duration::from_secs(2);
 const TRUSTED: Duration = Duration::from_secs(15);
 
@@ -59,6 +61,15 @@ pub fn limits(o: &Observed) -> Limits {
     let asked = o.run.spec.timeout.as_ref().map(GoDuration::get);
     let timeout = tightest.as_ref().map_or(Duration::from_secs(30), |l| l.timeout);
     Limits { timeout: asked.unwrap_or(timeout), output: tightest.map_or(64 << 10, |l| l.output) }
+}
+
+/// How long an end is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Within the bound of a Run: its timeout and 30 s.
+    Short,
+    /// After an outage that bound may have passed long ago.
+    AfterOutage,
 }
 
 /// Where a command was started: from status, or from whoever started it just now.
@@ -103,18 +114,27 @@ pub async fn adopt(
     run: Arc<Run>,
     place: Place,
     limits: Limits,
+    patience: Patience,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
     let begun = Instant::now();
     let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
-    let until_ends = Duration::try_from(ends.duration_since(context.now())).unwrap_or_default();
-    let deadline = (begun + until_ends + GRACE).max(begun + AT_LEAST);
-    let mut why;
+    // Negative once it is over: an adopter that begins late has less time left.
+    let left = |grace: Duration| {
+        let until = ends.checked_add(grace).unwrap_or(Timestamp::MAX);
+        begun + Duration::try_from(until.duration_since(context.now())).unwrap_or_default()
+    };
+    let deadline = match patience {
+        Patience::Short => left(SHORT),
+        Patience::AfterOutage => left(GRACE).max(begun + AT_LEAST),
+    };
+    let adoption = Adoption { context: &context, run: &run, place: &place, limits, ends: left(Duration::ZERO) };
+    let mut why = "there was no time to look for its end";
     loop {
-        let adoption = Adoption { context: &context, run: &run, place: &place, limits, ends: begun + until_ends };
-        match adoption.attempt(&mut stop).await {
-            Try::Over(finished) => return *finished,
-            Try::Again(reason) => why = reason,
+        match timeout_at(deadline, adoption.attempt(&mut stop)).await {
+            Ok(Try::Over(finished)) => return *finished,
+            Ok(Try::Again(reason)) => why = reason,
+            Err(_) => return adoption.over(Outcome::unknown(why)),
         }
         if Instant::now() + PAUSE >= deadline {
             return adoption.over(Outcome::unknown(why));

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{super::context::Context, adopt, decide::Start, executions::Finished, kill};
+use super::{super::context::Context, adopt, adopt::Patience, decide::Start, executions::Finished, kill};
 use crate::{
     api::Run,
     rules::{
@@ -34,8 +34,8 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// How long a command lives on when our connection is lost, past its timeout.
 const SURVIVES: Duration = Duration::from_mins(1);
-/// How long the end of a killed command is waited for.
-const AFTER_KILL: Duration = Duration::from_secs(15);
+/// How long the end of a command that was told to stop is waited for; then the guest is asked, which takes its time, too.
+const AFTER_STOP: Duration = Duration::from_secs(12);
 
 /// Executes, and says how it ended.
 pub async fn execute(
@@ -73,7 +73,7 @@ pub async fn execute(
         }
         Opened::Unknown => {
             let (place, limits) = adoptable(&start, started_at);
-            return adopt::adopt(context, run, place, limits, stop).await;
+            return adopt::adopt(context, run, place, limits, Patience::Short, stop).await;
         }
     };
     let began = Instant::now();
@@ -98,7 +98,7 @@ pub async fn execute(
         }
         Verdict::Adopt => {
             let (place, limits) = adoptable(&start, started_at);
-            let mut finished = adopt::adopt(Arc::clone(&context), run, place, limits, stop).await;
+            let mut finished = adopt::adopt(Arc::clone(&context), run, place, limits, Patience::Short, stop).await;
             if finished.captured.is_none() && end.started {
                 // The guest could not be read; what had come through is kept and marked.
                 finished.captured = Some(end.captured);
@@ -172,12 +172,11 @@ async fn open(
                 Some(pause) => sleep(*pause).await,
                 None => return Opened::Never(format!("the platform could not be reached ({})", error.kind())),
             },
-            // An answer by which nothing was started: the platform knows no such Sprite, or will not.
-            ExecError::Refused(error) if !error.may_have_happened() => {
+            // A gateway may answer for a command that already runs; any other refusal started nothing.
+            error if error.may_have_started() => return Opened::Unknown,
+            ExecError::Refused(error) | ExecError::Unknown(error) => {
                 return Opened::Never(format!("the platform refused the exec ({})", error.kind()));
             }
-            // A gateway may answer for a command that already runs.
-            ExecError::Refused(_) | ExecError::Unknown(_) => return Opened::Unknown,
         }
     }
 }
@@ -218,6 +217,7 @@ impl Watched<'_> {
         let mut stdin_failed = false;
         let mut stopped: Option<Stop> = None;
         let mut give_up: Option<Instant> = None;
+        let mut killed = false;
         let mut killing = std::pin::pin!(futures::future::Either::Left(std::future::pending::<()>()));
         let exit = loop {
             let patience = give_up.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
@@ -239,14 +239,15 @@ impl Watched<'_> {
                 }
                 reason = asked(stop), if stopped.is_none() => Some(reason),
                 () = sleep_until(self.deadline), if stopped.is_none() => Some(Stop::Timeout),
-                () = &mut killing, if stopped.is_some() && give_up.is_none() => {
-                    give_up = Some(Instant::now() + AFTER_KILL);
+                () = &mut killing, if stopped.is_some() && !killed => {
+                    killed = true;
                     continue;
                 }
                 () = sleep_until(patience), if give_up.is_some() => break None,
             };
             if let (Some(reason), None) = (reason, stopped) {
                 stopped = Some(reason);
+                give_up = Some(Instant::now() + AFTER_STOP);
                 killing.set(futures::future::Either::Right(self.kill()));
             }
         };

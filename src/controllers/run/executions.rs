@@ -150,6 +150,15 @@ impl Executions {
         self.metrics.set_executions(entries.len());
     }
 
+    /// The end of a Run that is gone is of use to nobody.
+    pub fn forget_done(&self, uid: &str) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.get(uid).is_some_and(|entry| entry.done.is_some()) {
+            entries.remove(uid);
+            self.metrics.set_executions(entries.len());
+        }
+    }
+
     /// How many go on in a session.
     pub fn in_session(&self, session: &str) -> usize {
         live(&self.entries.lock().unwrap_or_else(PoisonError::into_inner), session)

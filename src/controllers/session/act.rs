@@ -11,9 +11,11 @@ use super::{
         error::Error,
         events::{self, Notice},
     },
-    decide::{self, Effect, Plan, Remember, View},
+    decide,
     gather::{LiveSprite, Observed},
-    lock, status,
+    lock,
+    plan::{self, Effect, Plan, Remember, View},
+    status,
 };
 use crate::{
     api::{
@@ -148,7 +150,7 @@ async fn create(
         Err(sprites::Error::Busy { .. }) => Ok(Next::After(std::time::Duration::from_millis(200))),
         Err(error) if error.is_capacity() => {
             let wait = error.retry_after().unwrap_or(std::time::Duration::from_secs(10));
-            report(context, o, &session, decide::at_capacity(&view)).await?;
+            report(context, o, &session, plan::at_capacity(&view)).await?;
             Ok(Next::After(wait))
         }
         Err(error) => Err(error.into()),

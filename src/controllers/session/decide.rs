@@ -3,13 +3,15 @@
 //! Decides from the beginning each time. Unknown is not absent; a Sprite that is not ours is never touched; authorization
 //! and quota never gate release.
 
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
 use super::{
     super::{context::PolicyView, driver::Next, policy::compile::Compiled},
     gather::{Live, LiveSprite, Observed},
     lock::LockFailure,
+    plan::{Effect, Plan, Remember, View, after, data_lost, degraded, pending, provisioning, since, status},
+    release::release,
 };
 use crate::{
     access::switch::Switch,
@@ -29,121 +31,6 @@ use std::time::Duration;
 
 /// Attempts to lock down a fresh instance before it is destroyed.
 pub const FRESH_ATTEMPTS: u32 = 3;
-/// How long Runs have to end before their Sprite is destroyed with them.
-const STOPPING: i64 = 15;
-
-/// The one thing to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Only report.
-    Nothing,
-    /// Take responsibility, before anything external exists.
-    AddFinalizer,
-    /// Let go: nothing external exists any more.
-    RemoveFinalizer,
-    /// Have the Runs in it stop.
-    StopRuns,
-    /// Ask the platform for a Sprite of this name.
-    Create {
-        /// The recorded name.
-        name: String,
-    },
-    /// Apply and prove the rules on this instance.
-    Lock {
-        /// The recorded name.
-        name: String,
-        /// The recorded instance.
-        id: String,
-        /// The persisted nonce.
-        nonce: String,
-        /// Whether no token was ever confirmed for it.
-        fresh: bool,
-        /// Whether it must be woken first.
-        asleep: bool,
-    },
-    /// Destroy this instance.
-    Destroy {
-        /// The recorded name.
-        name: String,
-        /// The instance that was seen.
-        id: String,
-    },
-}
-
-/// What to remember.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remember {
-    /// The recorded Sprite was not found.
-    AbsentSince(Timestamp),
-    /// It was found, and proved where it was doubted.
-    Proved,
-    /// It was found.
-    Present,
-    /// Runs were told to stop.
-    StoppingSince(Timestamp),
-}
-
-/// What is so, for status.
-#[derive(Debug, Clone, PartialEq)]
-pub struct View {
-    /// Where the session stands.
-    pub phase: SessionPhase,
-    /// Why it is ready or not.
-    pub reason: SessionReason,
-    /// For people.
-    pub message: String,
-    /// The Sprite.
-    pub sprite: Option<SpriteStatus>,
-    /// The proof.
-    pub lockdown: Option<LockdownStatus>,
-    /// Files were lost: why.
-    pub data_lost: Option<String>,
-    /// Only a person can help.
-    pub stalled: bool,
-}
-
-/// The decision.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// The one thing to do.
-    pub effect: Effect,
-    /// What is so before it; nothing: no report.
-    pub view: Option<View>,
-    /// What to remember.
-    pub remember: Option<Remember>,
-    /// When to come back.
-    pub next: Next,
-}
-
-impl Plan {
-    fn report(view: View, next: Next) -> Self {
-        Self { effect: Effect::Nothing, view: Some(view), remember: None, next }
-    }
-
-    fn act(effect: Effect, view: View) -> Self {
-        Self { effect, view: Some(view), remember: None, next: Next::Change }
-    }
-
-    fn quiet(effect: Effect, next: Next) -> Self {
-        Self { effect, view: None, remember: None, next }
-    }
-
-    fn remembering(self, remember: Remember) -> Self {
-        Self { remember: Some(remember), ..self }
-    }
-}
-
-fn after(seconds: i64) -> Next {
-    Next::After(Duration::from_secs(seconds.max(1).unsigned_abs()))
-}
-
-fn since(then: Timestamp, now: Timestamp) -> i64 {
-    now.as_second().saturating_sub(then.as_second())
-}
-
-fn status(o: &Observed) -> SandboxSessionStatus {
-    o.session.status.clone().unwrap_or_default()
-}
 
 /// Why no Sprite may be made or used now.
 fn obstacle(o: &Observed) -> Option<(SessionReason, String)> {
@@ -480,108 +367,6 @@ pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) 
 pub fn after_destroy(o: &Observed, before: &View) -> Plan {
     let sprite = before.sprite.clone().unwrap_or_default();
     intend(o, sprite.name, sprite.incarnation + 1, before.data_lost.clone())
-}
-
-/// A session that is being deleted: destroy, confirm, let go.
-fn release(o: &Observed) -> Plan {
-    let status = status(o);
-    let view = |message: &str| View {
-        phase: SessionPhase::Terminating,
-        reason: SessionReason::Terminating,
-        message: message.to_owned(),
-        sprite: status.sprite.clone(),
-        lockdown: status.lockdown.clone(),
-        data_lost: data_lost(&status),
-        stalled: false,
-    };
-    let remove = || Plan::quiet(Effect::RemoveFinalizer, Next::Change);
-    let Some(sprite) = status.sprite.clone() else { return remove() };
-    if o.executions > 0 && o.memory.stopping_since.is_none_or(|then| since(then, o.now) < STOPPING) {
-        let then = o.memory.stopping_since.unwrap_or(o.now);
-        let plan = Plan::act(Effect::StopRuns, view("the Runs in it are being stopped"));
-        return Plan {
-            next: Next::After(Duration::from_millis(500)),
-            ..plan.remembering(Remember::StoppingSince(then))
-        };
-    }
-    let gone = |wait: i64| {
-        let then = o.memory.absent_since.unwrap_or(o.now);
-        let left = wait - since(then, o.now);
-        if o.memory.delete_answered || left <= 0 {
-            return remove();
-        }
-        Plan::report(view("the Sprite was not found; that is looked at once more before it is believed"), after(left))
-            .remembering(Remember::AbsentSince(then))
-    };
-    match (&sprite.id, &o.live) {
-        (_, Live::NotAsked) => Plan::quiet(Effect::Nothing, after(1)),
-        (_, Live::Unknown(kind)) => {
-            Plan::report(view(&format!("the platform gave no answer about the Sprite ({kind})")), after(3))
-        }
-        (_, Live::Present(live)) if live.ours => {
-            let effect = Effect::Destroy { name: sprite.name, id: live.id.clone() };
-            let plan = Plan::act(effect, view("the Sprite is being destroyed"));
-            Plan { next: Next::After(Duration::from_millis(200)), ..plan.remembering(Remember::Present) }
-        }
-        // Our instance without our labels: a person took them off, and only a person can say whose it is.
-        (Some(id), Live::Present(live)) if *id == live.id => {
-            let view = View {
-                stalled: true,
-                reason: SessionReason::NotOurs,
-                ..view(
-                    "the Sprite does not carry our labels any more and is left alone: give it back its labels, or destroy it",
-                )
-            };
-            Plan::report(view, after(30))
-        }
-        (Some(_), Live::Absent | Live::Present(_)) => gone(o.timing.absent_after),
-        (None, Live::Absent | Live::Present(_)) => {
-            let requested = sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
-            let left = o.timing.create_grace - requested;
-            if o.memory.delete_answered || left <= 0 {
-                return remove();
-            }
-            Plan::report(view("a Sprite was asked for and may still come; that is waited for"), after(left.min(10)))
-        }
-    }
-}
-
-fn data_lost(status: &SandboxSessionStatus) -> Option<String> {
-    status.conditions.get("DataLost").filter(|c| c.status == "True").map(|c| c.message.clone())
-}
-
-fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionReason, message: String) -> View {
-    View {
-        phase,
-        reason,
-        message,
-        sprite: status.sprite.clone(),
-        lockdown: status.lockdown.clone(),
-        data_lost: data_lost(status),
-        stalled: false,
-    }
-}
-
-fn pending(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
-    keep(status, SessionPhase::Pending, reason, message)
-}
-
-fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
-    keep(status, SessionPhase::Degraded, reason, message)
-}
-
-fn provisioning(status: &SandboxSessionStatus, message: &str) -> View {
-    keep(status, SessionPhase::Provisioning, SessionReason::Provisioning, message.to_owned())
-}
-
-/// What is so while the account is full.
-pub fn at_capacity(before: &View) -> View {
-    View {
-        phase: SessionPhase::Pending,
-        reason: SessionReason::PlatformCapacity,
-        message: "the platform account is full; the Sprite is asked for again".to_owned(),
-        ..before.clone()
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ mod decide;
 pub mod gather;
 pub mod lock;
 pub mod memory;
+mod plan;
+mod release;
 mod status;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
-use super::{decide::View, gather::Observed};
+use super::{gather::Observed, plan::View};
 use crate::api::{
     SandboxSessionStatus,
     conditions::{Signal, Truth},

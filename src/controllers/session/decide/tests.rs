@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 use rstest::rstest;
 
-use super::{super::gather::Timing, *};
+use super::{
+    super::{gather::Timing, release::STOPPING},
+    *,
+};
 use crate::{
     api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec},
     controllers::{context::Tenant, policy::compile::compile, session::memory::Memory},

@@ -1,0 +1,165 @@
+//! What a session's decision is made of: the one effect, what is so, what to remember. Pure.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{super::driver::Next, gather::Observed};
+use crate::api::{
+    SandboxSessionStatus,
+    reasons::{SessionPhase, SessionReason},
+    sandbox_session::{LockdownStatus, SpriteStatus},
+};
+
+/// The one thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Only report.
+    Nothing,
+    /// Take responsibility, before anything external exists.
+    AddFinalizer,
+    /// Let go: nothing external exists any more.
+    RemoveFinalizer,
+    /// Have the Runs in it stop.
+    StopRuns,
+    /// Ask the platform for a Sprite of this name.
+    Create {
+        /// The recorded name.
+        name: String,
+    },
+    /// Apply and prove the rules on this instance.
+    Lock {
+        /// The recorded name.
+        name: String,
+        /// The recorded instance.
+        id: String,
+        /// The persisted nonce.
+        nonce: String,
+        /// Whether no token was ever confirmed for it.
+        fresh: bool,
+        /// Whether it must be woken first.
+        asleep: bool,
+    },
+    /// Destroy this instance.
+    Destroy {
+        /// The recorded name.
+        name: String,
+        /// The instance that was seen.
+        id: String,
+    },
+}
+
+/// What to remember.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remember {
+    /// The recorded Sprite was not found.
+    AbsentSince(Timestamp),
+    /// It was found, and proved where it was doubted.
+    Proved,
+    /// It was found.
+    Present,
+    /// Runs were told to stop.
+    StoppingSince(Timestamp),
+}
+
+/// What is so, for status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// Where the session stands.
+    pub phase: SessionPhase,
+    /// Why it is ready or not.
+    pub reason: SessionReason,
+    /// For people.
+    pub message: String,
+    /// The Sprite.
+    pub sprite: Option<SpriteStatus>,
+    /// The proof.
+    pub lockdown: Option<LockdownStatus>,
+    /// Files were lost: why.
+    pub data_lost: Option<String>,
+    /// Only a person can help.
+    pub stalled: bool,
+}
+
+/// The decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The one thing to do.
+    pub effect: Effect,
+    /// What is so before it; nothing: no report.
+    pub view: Option<View>,
+    /// What to remember.
+    pub remember: Option<Remember>,
+    /// When to come back.
+    pub next: Next,
+}
+
+impl Plan {
+    pub fn report(view: View, next: Next) -> Self {
+        Self { effect: Effect::Nothing, view: Some(view), remember: None, next }
+    }
+
+    pub fn act(effect: Effect, view: View) -> Self {
+        Self { effect, view: Some(view), remember: None, next: Next::Change }
+    }
+
+    pub fn quiet(effect: Effect, next: Next) -> Self {
+        Self { effect, view: None, remember: None, next }
+    }
+
+    pub fn remembering(self, remember: Remember) -> Self {
+        Self { remember: Some(remember), ..self }
+    }
+}
+
+// === small parts ===
+
+pub fn after(seconds: i64) -> Next {
+    Next::After(Duration::from_secs(seconds.max(1).unsigned_abs()))
+}
+
+pub fn since(then: Timestamp, now: Timestamp) -> i64 {
+    now.as_second().saturating_sub(then.as_second())
+}
+
+pub fn status(o: &Observed) -> SandboxSessionStatus {
+    o.session.status.clone().unwrap_or_default()
+}
+
+pub fn data_lost(status: &SandboxSessionStatus) -> Option<String> {
+    status.conditions.get("DataLost").filter(|c| c.status == "True").map(|c| c.message.clone())
+}
+
+pub fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionReason, message: String) -> View {
+    View {
+        phase,
+        reason,
+        message,
+        sprite: status.sprite.clone(),
+        lockdown: status.lockdown.clone(),
+        data_lost: data_lost(status),
+        stalled: false,
+    }
+}
+
+pub fn pending(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+    keep(status, SessionPhase::Pending, reason, message)
+}
+
+pub fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+    keep(status, SessionPhase::Degraded, reason, message)
+}
+
+pub fn provisioning(status: &SandboxSessionStatus, message: &str) -> View {
+    keep(status, SessionPhase::Provisioning, SessionReason::Provisioning, message.to_owned())
+}
+
+/// What is so while the account is full.
+pub fn at_capacity(before: &View) -> View {
+    View {
+        phase: SessionPhase::Pending,
+        reason: SessionReason::PlatformCapacity,
+        message: "the platform account is full; the Sprite is asked for again".to_owned(),
+        ..before.clone()
+    }
+}
