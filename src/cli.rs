@@ -220,6 +220,7 @@ mod tests {
 
     #[test]
     fn plain_http_to_a_host_that_is_not_loopback_is_refused() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let with = |url: &str| {
             args(&[
                 "--sprites-url",

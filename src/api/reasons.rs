@@ -159,7 +159,7 @@ words! {
         Hibernated,
         /// Destroyed after idling; the next Run provisions anew.
         Expired,
-        /// Something is wrong; conditions say what. No Run starts.
+        /// Something is wrong or stands in the way; conditions say what. No Run starts.
         Degraded,
         /// Being destroyed.
         Terminating,

@@ -52,6 +52,13 @@ fn complete(kind: &'static str, crd: CustomResourceDefinition) -> Result<CustomR
         without_defaults(field.1);
     }
     status.insert("default".to_owned(), json!({"observedGeneration": -1}));
+    // A policy may be empty. Without a default its `spec: {}` could be applied by a server only once: the second time the
+    // server takes the fields that it has filled in itself for removed, and finds no spec.
+    if kind == "ExecutionPolicy" {
+        let spec = value.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec");
+        let spec = spec.and_then(serde_json::Value::as_object_mut).ok_or(CrdError::Shape(kind))?;
+        spec.insert("default".to_owned(), json!({}));
+    }
     normalise(&mut value);
     let keep = json!({"helm.sh/resource-policy": "keep"});
     let metadata = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut).ok_or(CrdError::Shape(kind))?;

@@ -187,7 +187,8 @@ where
                             tracing::warn!(kind, %object, %error, "a reconcile failed");
                         }
                     },
-                    Err(error) => tracing::warn!(kind, %error, "the queue"),
+                    // A watch is begun again by itself.
+                    Err(error) => tracing::debug!(kind, %error, "the queue"),
                 }
             })
             .await;

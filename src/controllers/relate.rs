@@ -41,7 +41,8 @@ pub async fn namespaces(context: Arc<Context>, mut changes: Changes<Namespace>, 
         let namespace = match change {
             Some(Ok(namespace)) => namespace.name_any(),
             Some(Err(error)) => {
-                tracing::warn!(%error, "watching namespaces");
+                // A watch is begun again by itself; the whole answer is of interest to nobody else.
+                tracing::debug!(%error, "watching namespaces");
                 continue;
             }
             None => return,

@@ -76,6 +76,9 @@ pub fn inner_part(first: Option<&OsStr>) -> Option<ExitCode> {
 
 /// Runs the server until SIGTERM or SIGINT.
 pub fn main(cli: Cli) -> ExitCode {
+    // Guests must be able to enter the folders that are made for them, whatever the starter's mask; the data folder
+    // itself is closed to others by its own mode.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     match SelfProgram::current() {
         Ok(program) => serve_with(cli, program),
         Err(error) => {

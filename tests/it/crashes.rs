@@ -43,8 +43,7 @@ async fn a_command_that_runs_while_the_operator_is_killed_is_adopted_and_not_run
     let mut tenant = Tenant::new().await;
     tenant.ready_session("s1").await;
     tenant.bash("r1", "s1", "echo x >> count; echo begun; sleep 3; echo done; cat count; exit 5").await;
-    tenant.running("r1").await;
-    until("the command runs", async || (!tenant.log("exec").await.is_empty()).then_some(())).await;
+    tenant.file_appears("s1", "count").await;
     tenant.crash_operator().await;
     let run = tenant.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "NonZeroExit"), "{}", message(&run));
@@ -57,12 +56,8 @@ async fn a_command_that_runs_while_the_operator_is_killed_is_adopted_and_not_run
 async fn a_command_that_ended_while_nobody_looked_is_judged_by_the_guests_record() {
     let mut tenant = Tenant::new().await;
     tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo out; sleep 1; exit 4").await;
-    tenant.running("r1").await;
-    until("the command runs", async || {
-        tenant.log("exec").await.iter().any(|e| e["argv"].to_string().contains("so-run")).then_some(())
-    })
-    .await;
+    tenant.bash("r1", "s1", "echo out; touch began; sleep 1; exit 4").await;
+    tenant.file_appears("s1", "began").await;
     tenant.operator.as_mut().unwrap().kill();
     until("it ended", async || {
         let ended = tenant.log("exec-end").await;
@@ -130,16 +125,7 @@ async fn a_platform_that_dies_in_the_middle_makes_the_outcome_unknown_and_never_
     let mut tenant = Tenant::new().await;
     let before = tenant.ready_session("s1").await;
     tenant.bash("r1", "s1", "echo x >> count; sleep 4; echo done").await;
-    tenant.running("r1").await;
-    until("the command runs", async || {
-        tenant.log("exec").await.iter().any(|e| e["argv"].to_string().contains("so-run")).then_some(())
-    })
-    .await;
-    until("it has written", async || {
-        let name = before.status.as_ref()?.sprite.as_ref()?.name.clone();
-        (tenant.peek(&name, "cat /workspace/count").await == "x\n").then_some(())
-    })
-    .await;
+    tenant.file_appears("s1", "count").await;
     tenant.spritesd.as_mut().unwrap().kill();
     // A proof read less than a second ago may still be used; then the exec never opens, which is known, too.
     let mut waiting = None;
@@ -197,12 +183,8 @@ async fn a_delete_that_the_platform_refuses_for_a_while_is_sent_until_the_sprite
 async fn a_polite_stop_leaves_the_command_running_for_the_next_operator_and_gives_the_lease_back() {
     let mut tenant = Tenant::new().await;
     tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "sleep 3; echo survived").await;
-    tenant.running("r1").await;
-    until("the command runs", async || {
-        tenant.log("exec").await.iter().any(|e| e["argv"].to_string().contains("so-run")).then_some(())
-    })
-    .await;
+    tenant.bash("r1", "s1", "touch began; sleep 3; echo survived").await;
+    tenant.file_appears("s1", "began").await;
     assert_eq!(tenant.operator.as_mut().unwrap().terminate(), Some(0));
     let leases: kube::Api<k8s_openapi::api::coordination::v1::Lease> =
         kube::Api::namespaced(tenant.client.clone(), &tenant.operator_namespace);

@@ -58,6 +58,9 @@ impl Compilations {
     }
 }
 
+/// Sessions come and go without waking their policy: they are counted now and then, which keeps writes few.
+const RECOUNT: Next = Next::After(Duration::from_secs(30));
+
 /// Reports what a policy comes to.
 pub async fn reconcile(policy: Arc<ExecutionPolicy>, context: Arc<Context>) -> Result<Next, Error> {
     if policy.metadata.deletion_timestamp.is_some() {
@@ -68,7 +71,7 @@ pub async fn reconcile(policy: Arc<ExecutionPolicy>, context: Arc<Context>) -> R
     let old = policy.status.clone().unwrap_or_default();
     let new = status::report(&old, policy.metadata.generation, &compilation, sessions, Timestamp::now());
     if old == new {
-        return Ok(Next::Change);
+        return Ok(RECOUNT);
     }
     let target = Target::of(policy.as_ref())?;
     let _: ExecutionPolicy = apply::status(&context.client, &target, &new).await?;
@@ -86,5 +89,5 @@ pub async fn reconcile(policy: Arc<ExecutionPolicy>, context: Arc<Context>) -> R
         };
         events::publish(&context.client, &context.metrics, policy.object_ref(&()), notice).await;
     }
-    Ok(Next::After(Duration::from_mins(1)))
+    Ok(RECOUNT)
 }

@@ -39,7 +39,8 @@ fn conditions(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now:
     };
     let over = phase.is_terminal();
     let signals = vec![
-        Signal::new("Admitted", admitted, word),
+        // Once admitted it stays so, whatever comes of it: its reason is that of the start.
+        Signal::new("Admitted", admitted, if admitted == Truth::True { RunReason::Started.as_str() } else { word }),
         Signal::new("Succeeded", succeeded, word).because(message),
         Signal::new("Finished", over, word),
         Signal::new("Reconciling", !over, word),

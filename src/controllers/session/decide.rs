@@ -10,7 +10,7 @@ use super::{
     super::{context::PolicyView, driver::Next, policy::compile::Compiled},
     gather::{Live, LiveSprite, Observed},
     lock::LockFailure,
-    plan::{Effect, Plan, Remember, View, after, data_lost, degraded, pending, provisioning, since, status},
+    plan::{Effect, Plan, Remember, View, after, data_lost, degraded, obstructed, provisioning, since, status},
     release::release,
 };
 use crate::{
@@ -106,10 +106,10 @@ pub fn decide(o: &Observed) -> Plan {
     let obstacle = obstacle(o);
     let Some(sprite) = status.sprite.clone() else {
         return match (obstacle, &o.name) {
-            (Some((reason, message)), _) => Plan::report(pending(&status, reason, message), Next::Change),
+            (Some((reason, message)), _) => Plan::report(obstructed(&status, reason, message), Next::Change),
             (None, Ok(name)) => intend(o, name.clone(), 0, None),
             (None, Err(problem)) => {
-                Plan::report(pending(&status, SessionReason::SecretMissing, problem.clone()), after(5))
+                Plan::report(obstructed(&status, SessionReason::SecretMissing, problem.clone()), after(5))
             }
         };
     };
@@ -127,7 +127,7 @@ pub fn decide(o: &Observed) -> Plan {
         (None, Live::Present(live)) => adopt(&status, sprite, live, None),
         (None, Live::Absent | Live::NotAsked) => {
             if let Some((reason, message)) = obstacle {
-                return Plan::report(pending(&status, reason, message), Next::Change);
+                return Plan::report(obstructed(&status, reason, message), Next::Change);
             }
             let name = sprite.name.clone();
             Plan::act(Effect::Create { name }, provisioning(&status, "the platform is asked for a Sprite"))
@@ -152,6 +152,7 @@ fn intend(o: &Observed, name: String, incarnation: u32, data_lost: Option<String
         lockdown: None,
         data_lost,
         stalled: false,
+        settled: false,
     };
     Plan::report(view, Next::Change)
 }
@@ -174,6 +175,7 @@ fn adopt(status: &SandboxSessionStatus, sprite: SpriteStatus, live: &LiveSprite,
         lockdown: None,
         data_lost: replaced.map(str::to_owned).or_else(|| data_lost(status)),
         stalled: false,
+        settled: false,
     };
     Plan::report(view, Next::Change).remembering(Remember::Present)
 }
@@ -220,10 +222,10 @@ fn settled(
         return Plan::report(view, after(1));
     }
     if let Some((reason, message)) = obstacle {
-        return Plan::report(pending(&base, reason, message), Next::Change);
+        return Plan::report(obstructed(&base, reason, message), Next::Change);
     }
     let Some(policy) = compiled(o) else {
-        return Plan::report(pending(&base, SessionReason::PolicyNotReady, "no policy".to_owned()), Next::Change);
+        return Plan::report(obstructed(&base, SessionReason::PolicyNotReady, "no policy".to_owned()), Next::Change);
     };
     match lockdown::decide(lockdown.token.as_deref(), Some(id), policy.egress.hash(), fresh) {
         Decision::Skip => proved(o, &base, lockdown, live),
@@ -263,6 +265,7 @@ fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, l
         lockdown: Some(LockdownStatus { verified_at, ..lockdown }),
         data_lost: if o.memory.runs > 0 { None } else { data_lost(base) },
         stalled: false,
+        settled: false,
     };
     let plan = Plan::report(view, after(due));
     if live.is_some() { plan.remembering(Remember::Proved) } else { plan }
@@ -307,6 +310,7 @@ fn apply(
         }),
         data_lost: data_lost(base),
         stalled: false,
+        settled: false,
     };
     match lockdown.nonce {
         // Persisted before it is written anywhere; the change wakes us again.

@@ -79,6 +79,8 @@ pub struct View {
     pub data_lost: Option<String>,
     /// Only a person can help.
     pub stalled: bool,
+    /// Nothing is under way: what is so stays so until something changes.
+    pub settled: bool,
 }
 
 /// The decision.
@@ -139,11 +141,15 @@ pub fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionR
         lockdown: status.lockdown.clone(),
         data_lost: data_lost(status),
         stalled: false,
+        settled: false,
     }
 }
 
-pub fn pending(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
-    keep(status, SessionPhase::Pending, reason, message)
+/// What is so while something stands in the way.
+pub fn obstructed(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+    let asked = status.sprite.as_ref().is_some_and(|sprite| sprite.id.is_some());
+    let phase = if asked { SessionPhase::Degraded } else { SessionPhase::Pending };
+    View { settled: true, ..keep(status, phase, reason, message) }
 }
 
 pub fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {

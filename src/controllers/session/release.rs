@@ -25,6 +25,7 @@ pub fn release(o: &Observed) -> Plan {
         lockdown: status.lockdown.clone(),
         data_lost: data_lost(&status),
         stalled: false,
+        settled: false,
     };
     let remove = || Plan::quiet(Effect::RemoveFinalizer, Next::Change);
     let Some(sprite) = status.sprite.clone() else { return remove() };

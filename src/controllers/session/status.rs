@@ -22,11 +22,11 @@ pub fn activity_due(o: &Observed) -> bool {
 
 /// The whole status that a view comes to; activity is added when it is due.
 pub fn report(o: &Observed, view: View, now: Timestamp) -> SandboxSessionStatus {
-    let View { phase, reason, message, sprite, lockdown, data_lost, stalled } = view;
+    let View { phase, reason, message, sprite, lockdown, data_lost, stalled, settled } = view;
     let old = o.session.status.clone().unwrap_or_default();
     let ready = matches!(phase, SessionPhase::Ready | SessionPhase::Hibernated);
     let locked = lockdown.as_ref().is_some_and(|l| l.token.is_some());
-    let settled = ready || stalled || matches!(phase, SessionPhase::Pending | SessionPhase::Expired);
+    let settled = ready || stalled || settled;
     let word = reason.as_str();
     let as_expected = SessionReason::AsExpected.as_str();
     let locked_signal = if locked {

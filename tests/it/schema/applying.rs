@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sprite_operator::api::{Run, SandboxSession};
 
 use super::{Answer, Scratch};
+use crate::support::cluster;
 
 fn manifest() -> Value {
     json!({
@@ -133,4 +134,22 @@ async fn lists_are_selected_by_field() {
 
 fn names<K: kube::ResourceExt + Clone>(list: kube::Result<kube::api::ObjectList<K>>) -> Vec<String> {
     list.unwrap().iter().map(kube::ResourceExt::name_any).collect()
+}
+
+#[tokio::test]
+async fn an_empty_policy_is_applied_by_the_server_as_often_as_one_likes() {
+    let client = cluster::admin(cluster::kubeconfig()).await;
+    let name = format!("empty-{}", uuid::Uuid::new_v4());
+    let policy = serde_json::json!({
+        "apiVersion": "sprite-operator.io/v1alpha1", "kind": "ExecutionPolicy", "metadata": {"name": name}, "spec": {},
+    });
+    let mut applied = Vec::new();
+    for _ in 0..3 {
+        applied.push(cluster::try_apply(&client, None, &policy).await);
+    }
+    let policies: kube::Api<sprite_operator::api::ExecutionPolicy> = kube::Api::all(client.clone());
+    policies.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
+    for outcome in applied {
+        outcome.unwrap();
+    }
 }

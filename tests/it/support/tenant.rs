@@ -380,6 +380,14 @@ impl Tenant {
             .collect()
     }
 
+    /// Waits until a command has written a file into the workspace of a session: then it runs for certain.
+    pub async fn file_appears(&self, session: &str, file: &str) {
+        let session = self.sessions().get(session).await.unwrap();
+        let sprite = session.status.unwrap().sprite.unwrap().name;
+        let look = format!("test -e /workspace/{file} && echo there");
+        until("the command runs", async || (self.peek(&sprite, &look).await == "there\n").then_some(())).await;
+    }
+
     /// Runs a command in a Sprite beside the operator, through the client; its stdout.
     pub async fn peek(&self, sprite: &str, command: &str) -> String {
         use sprite_operator::sprites::{Client, Config, ExecRequest, TokenSource};
