@@ -69,16 +69,22 @@ pub struct Outcome {
     pub exit_code: Option<u8>,
     /// How the end is known.
     pub evidence: Evidence,
+    /// Whether the command provably never started: then it is not charged.
+    pub never_started: bool,
 }
 
 impl Outcome {
     fn of((phase, reason): (RunPhase, RunReason), message: impl Into<String>) -> Self {
-        Self { phase, reason, message: message.into(), exit_code: None, evidence: Evidence::None }
+        Self { phase, reason, message: message.into(), exit_code: None, evidence: Evidence::None, never_started: false }
+    }
+
+    fn never((phase, reason): (RunPhase, RunReason), message: impl Into<String>) -> Self {
+        Self { never_started: true, ..Self::of((phase, reason), message) }
     }
 
     /// A Run that was refused.
     pub fn denied(reason: RunReason, message: impl Into<String>) -> Self {
-        Self::of((RunPhase::Denied, reason), message)
+        Self::never((RunPhase::Denied, reason), message)
     }
 
     /// A Run that was stopped before its command was started.
@@ -93,12 +99,12 @@ impl Outcome {
             Stop::Deleted => "the Run was deleted; nothing was started",
             Stop::SessionDeleted => "the session was deleted; nothing was started",
         };
-        Self::of((phase, reason), message)
+        Self::never((phase, reason), message)
     }
 
     /// A Run that waited longer than `limits.start`.
     pub fn start_deadline(waited_for: &str) -> Self {
-        Self::of(
+        Self::never(
             (RunPhase::Failed, RunReason::StartDeadlineExceeded),
             format!("limits.start passed while waiting: {waited_for}"),
         )
@@ -116,7 +122,7 @@ impl Outcome {
 
     /// A command that provably never started.
     pub fn not_started(why: &str) -> Self {
-        Self::of((RunPhase::Failed, RunReason::NotStarted), format!("the command never started: {why}"))
+        Self::never((RunPhase::Failed, RunReason::NotStarted), format!("the command never started: {why}"))
     }
 
     /// What cannot be known.
@@ -158,11 +164,11 @@ pub fn after_exec(seen: ExecSeen) -> Verdict {
         (Some(runner::EXIT_WRONG_INSTANCE), false) => {
             Verdict::Final(Outcome::not_started("the Sprite is not the instance that was locked down"))
         }
-        (Some(runner::EXIT_INPUT_CUT), false) => Verdict::Final(Outcome::not_started("its input was cut short")),
-        (Some(runner::EXIT_DISK), false) => Verdict::Final(Outcome {
-            message: "the command never started: the Sprite's disk refuses, or cwd is no directory".to_owned(),
-            ..Outcome::of((RunPhase::Failed, RunReason::SandboxBroken), "")
-        }),
+        (Some(runner::EXIT_INPUT_CUT), false) => Verdict::Final(unstarted(stop, "its input was cut short")),
+        (Some(runner::EXIT_DISK), false) => Verdict::Final(Outcome::never(
+            (RunPhase::Failed, RunReason::SandboxBroken),
+            "the command never started: the Sprite's disk refuses, or cwd is no directory",
+        )),
         // The guard exists, or something ended the runner before its marker came through: the guest knows.
         (Some(_) | None, _) => Verdict::Adopt,
     }
@@ -171,9 +177,24 @@ pub fn after_exec(seen: ExecSeen) -> Verdict {
 /// What an adopter concludes from the guard.
 pub fn after_fence(guard: &Guard, stop: Option<Stop>, timeout: Duration) -> Outcome {
     match guard {
-        Guard::Never => Outcome::not_started("nothing had begun when it was fenced"),
+        Guard::Never => unstarted(stop, "nothing had begun when it was fenced"),
         Guard::Record { code, ran } => ended(*code, stop, *ran >= timeout, Evidence::GuestRecord),
         Guard::Started => Outcome::unknown("it started and left no record of its end"),
+    }
+}
+
+/// A command that never started; where somebody asked for a stop, that is why.
+fn unstarted(stop: Option<Stop>, why: &str) -> Outcome {
+    match stop {
+        None | Some(Stop::Timeout | Stop::OutputLimit) => Outcome::not_started(why),
+        Some(
+            stop @ (Stop::Cancel
+            | Stop::KillSwitch
+            | Stop::Suspended
+            | Stop::PolicySuspended
+            | Stop::Deleted
+            | Stop::SessionDeleted),
+        ) => Outcome::stopped_before_start(stop),
     }
 }
 
@@ -224,6 +245,8 @@ mod tests {
     #[case(seen(Some(92), false, None, false), RunPhase::Failed, RunReason::SandboxBroken)]
     #[case(seen(Some(93), false, None, false), RunPhase::Failed, RunReason::NotStarted)]
     #[case(seen(Some(90), true, None, false), RunPhase::Failed, RunReason::NonZeroExit)]
+    #[case(seen(Some(93), false, Some(Stop::Cancel), false), RunPhase::Cancelled, RunReason::CancelRequested)]
+    #[case(seen(Some(93), false, Some(Stop::Timeout), false), RunPhase::Failed, RunReason::NotStarted)]
     fn an_exit_frame_gives_one_outcome(#[case] seen: ExecSeen, #[case] phase: RunPhase, #[case] reason: RunReason) {
         let Verdict::Final(outcome) = after_exec(seen) else { panic!("{seen:?} was not final") };
         assert_eq!((outcome.phase, outcome.reason), (phase, reason));
@@ -251,6 +274,8 @@ mod tests {
         let record = |code, ran| Guard::Record { code, ran: Duration::from_secs(ran) };
         let cases = [
             (Guard::Never, None, RunReason::NotStarted, Evidence::None),
+            (Guard::Never, Some(Stop::Cancel), RunReason::CancelRequested, Evidence::None),
+            (Guard::Never, Some(Stop::Timeout), RunReason::NotStarted, Evidence::None),
             (Guard::Started, None, RunReason::OutcomeUnknown, Evidence::None),
             (Guard::Started, Some(Stop::Timeout), RunReason::OutcomeUnknown, Evidence::None),
             (record(0, 1), None, RunReason::Completed, Evidence::GuestRecord),

@@ -31,7 +31,7 @@ pub const EXIT_WRONG_INSTANCE: u8 = 90;
 pub const EXIT_GUARD_EXISTS: u8 = 91;
 /// Exit code: the disk refuses.
 pub const EXIT_DISK: u8 = 92;
-/// Exit code: the launch was cut short.
+/// Exit code: the launch was cut short, or stopped before its script was started.
 pub const EXIT_INPUT_CUT: u8 = 93;
 
 /// The exec of a Run.

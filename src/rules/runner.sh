@@ -2,14 +2,17 @@
 #
 # Arguments: UID NONCE TIMEOUT_SECONDS SPOOL_KIB VARIABLES SCRIPT_BYTES FLAGS
 # Stdin:     VARIABLES times K=V NUL, working directory NUL, the script (exactly SCRIPT_BYTES), then the script's stdin.
-# Exit:      90 wrong instance, 91 the guard exists, 92 the disk refuses, 93 input cut short; after the start marker, the
-#            script's own code. No tool but bash may touch our stdin before the script does: others read ahead.
+# Exit:      90 wrong instance, 91 the guard exists, 92 the disk refuses, 93 input cut short or stopped first; after the
+#            start marker, the script's own code. No tool but bash may touch our stdin before the script does: others read ahead.
 # Flags:     k = kill what the script leaves behind.
 uid=$1 nonce=$2 timeout=$3 spool_kib=$4 variables=$5 script_bytes=$6 flags=$7
 root=$HOME/.sprite-operator
 guard=$root/$uid
 script_file=$root/$uid.$$
 umask 077
+# From here to the start of the script a signal only leaves word: the guard must never stand without a record.
+stop=
+trap 'stop=1' TERM HUP INT
 
 # Only the instance that was locked down holds the nonce.
 { read -r found <"$root/nonce"; } 2>/dev/null
@@ -35,9 +38,10 @@ mkdir "$guard" 2>/dev/null || {
 never_started() {
   printf 'never\n' >"$guard/exit"
   rm -f "$script_file"
-  exit 92
+  exit "$1"
 }
-mkfifo "$guard/out" "$guard/err" "$guard/wait" 2>/dev/null && mkdir -p -- "$directory" 2>/dev/null && cd -- "$directory" 2>/dev/null || never_started
+mkfifo "$guard/out" "$guard/err" "$guard/wait" 2>/dev/null && mkdir -p -- "$directory" 2>/dev/null && cd -- "$directory" 2>/dev/null || never_started 92
+[[ $stop ]] && never_started 93
 started=$EPOCHREALTIME
 printf 'so-started %s\n' "$uid"
 exec 3>&1 4>&2 2>/dev/null
@@ -90,7 +94,13 @@ setsid bash -c "$(declare -f sweep task)"'
   sweep' so-backstop "$uid" "$child" "$timeout" "$guard" <&- >&- 2>&- 3>&- 4>&- &
 backstop=$!
 
-trap ': >"$guard/killed"; sweep; interrupted=1' TERM HUP INT
+killed() {
+  : >"$guard/killed"
+  sweep
+  interrupted=1
+}
+trap killed TERM HUP INT
+[[ $stop ]] && killed
 # A trap ends wait early with the trap's own code: only an undisturbed wait tells how the script ended.
 code=
 while :; do

@@ -90,7 +90,6 @@ pub fn finished_early(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus
 pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> RunStatus {
     let Finished { outcome, captured, incomplete, id, finished_at, duration_ms } = finished;
     let old = run.status.clone().unwrap_or_default();
-    let never = outcome.reason == RunReason::NotStarted;
     let execution = Execution {
         id: id.clone(),
         started_at: old.execution.as_ref().and_then(|e| e.started_at.clone()),
@@ -104,7 +103,7 @@ pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> 
         lockdown_token: old.lockdown_token,
         policy: old.policy,
         // What never started is not charged.
-        admission: old.admission.filter(|_| !never),
+        admission: old.admission.filter(|_| !outcome.never_started),
         execution: Some(execution),
         exit_code: outcome.exit_code.map(i32::from),
         output: captured.as_ref().map(|captured| output(captured, *incomplete, store)),

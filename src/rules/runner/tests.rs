@@ -251,3 +251,23 @@ fn nothing_of_a_users_stands_in_an_argument() {
     launch.script = "a\0b";
     assert_eq!(launch.encode().unwrap_err(), LaunchError::Nul);
 }
+
+#[test]
+fn a_term_signal_at_any_moment_leaves_a_record_or_no_guard_and_nothing_running() {
+    // The moments of a launch follow each other within some ten milliseconds.
+    for delay in 0..40 {
+        let home = Home::new();
+        let (argv, input) = launch(&home.1, home.0.path(), "sleep 66").encode().unwrap();
+        let mut child = home.spawn(&argv);
+        child.stdin.take().unwrap().write_all(&input).unwrap();
+        let pause = format!("sleep {:.3}; kill -TERM {}", f64::from(delay) / 1000.0, child.id());
+        assert!(Command::new("bash").args(["-c", &pause]).status().unwrap().success());
+        let code = child.wait().unwrap().code();
+        let left = home.exec(&count_marked(&home.1), b"");
+        assert_eq!(text(&left.stdout).trim(), "0", "after {delay} ms, exit {code:?}");
+        let fenced = home.exec(&fence(&home.1), b"");
+        let guard = Guard::parse(&text(&fenced.stdout));
+        let good = matches!(guard, Some(Guard::Never | Guard::Record { code: 137, .. }));
+        assert!(good, "after {delay} ms, exit {code:?}: {guard:?}");
+    }
+}

@@ -23,6 +23,13 @@ impl Drop for Process {
 }
 
 impl Process {
+    /// A program that is killed when the thread that starts it ends: also when the whole test process is killed.
+    pub fn command(program: &str) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", program]);
+        command
+    }
+
     /// Starts a program; its first lines of stdout are given back.
     pub fn start(command: &mut Command, lines: usize) -> (Self, Vec<String>) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();

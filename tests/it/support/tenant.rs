@@ -2,7 +2,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
@@ -185,7 +184,7 @@ impl Tenant {
         let address = self.sprites_url.strip_prefix("http://").unwrap_or("127.0.0.1:0").to_owned();
         let admin = self.admin_url.strip_prefix("http://").unwrap_or("127.0.0.1:0").to_owned();
         let dir = self.dir.path();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spritesd"));
+        let mut command = Process::command(env!("CARGO_BIN_EXE_spritesd"));
         command.args(["--listen", &address, "--admin", &admin, "--data"]).arg(dir.join("sprites"));
         command.arg("--token-file").arg(dir.join("token"));
         let (process, lines) = Process::start(&mut command, 2);
@@ -201,7 +200,7 @@ impl Tenant {
     /// An operator of this tenant; it works once it holds the Lease.
     pub fn another_operator(&self) -> Process {
         let dir = self.dir.path();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sprite-operator"));
+        let mut command = Process::command(env!("CARGO_BIN_EXE_sprite-operator"));
         command.args(["run", "--operator-namespace", &self.operator_namespace, "--listen", "127.0.0.1:0"]);
         command.args(["--sprites-url", &self.sprites_url]).arg("--sprites-token-file").arg(dir.join("token"));
         command.arg("--session-secret-file").arg(dir.join("secret")).args(&self.flags);
