@@ -38,25 +38,25 @@ pub enum Command {
 /// Flags of `run`. Every text is checked by [`RunArgs::check`], so that all errors are shown at once.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Base URL of the Sprites API; plain http only to loopback.
+    /// Base URL of the Sprites API; plain http only to loopback. Required.
     #[arg(long, env = "SPRITE_OPERATOR_SPRITES_URL")]
     pub sprites_url: Option<String>,
-    /// File with the token for the Sprites API; read again when it changes.
+    /// File with the token for the Sprites API; read again when it changes. Required.
     #[arg(long, env = "SPRITE_OPERATOR_SPRITES_TOKEN_FILE")]
     pub sprites_token_file: Option<PathBuf>,
-    /// File with the session secret, at least 32 bytes; Sprite names are made with it.
+    /// File with the session secret, at least 32 bytes; Sprite names are made with it. Required.
     #[arg(long, env = "SPRITE_OPERATOR_SESSION_SECRET_FILE")]
     pub session_secret_file: Option<PathBuf>,
-    /// Namespace of the operator's own objects: switch, Lease, installation.
+    /// Namespace of the operator's own objects: switch, Lease, installation. Required.
     #[arg(long, env = "SPRITE_OPERATOR_OPERATOR_NAMESPACE")]
     pub operator_namespace: Option<String>,
-    /// Namespaces to work in; all of them if none is named.
+    /// Namespaces to work in, separated by commas or one a flag; all of them if none is named.
     #[arg(long, env = "SPRITE_OPERATOR_WATCH_NAMESPACE", value_delimiter = ',')]
     pub watch_namespace: Vec<String>,
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "SPRITE_OPERATOR_LISTEN")]
     pub listen: Option<String>,
-    /// Label selector of `ExecutionPolicies`; others do not exist for this operator.
+    /// Label selector of policies; others do not exist for this operator.
     #[arg(long, env = "SPRITE_OPERATOR_POLICY_SELECTOR")]
     pub policy_selector: Option<String>,
     /// Policy of sessions that name none.
@@ -142,6 +142,32 @@ impl RunArgs {
             self.operator_namespace.as_deref(),
             "the namespace that the operator runs in",
         );
+        if let Some(file) = token {
+            match std::fs::read_to_string(file) {
+                Ok(text) if text.trim().is_empty() => {
+                    errors.push(format!("--sprites-token-file: {} is empty: write the token into it", file.display()));
+                }
+                Ok(_) => {}
+                Err(error) => errors.push(format!("--sprites-token-file: {} cannot be read: {error}", file.display())),
+            }
+        }
+        if let Some(name) = namespace
+            && !is_label(name)
+        {
+            errors.push(format!(
+                "--operator-namespace: `{name}` is no namespace: write lower-case letters, digits and inner hyphens"
+            ));
+        }
+        for name in self.watch_namespace.iter().filter(|name| !is_label(name)) {
+            errors.push(format!(
+                "--watch-namespace: `{name}` is no namespace: write lower-case letters, digits and inner hyphens"
+            ));
+        }
+        if let Some(selector) = self.policy_selector.as_deref().filter(|s| !is_selector(s)) {
+            errors.push(format!(
+                "--policy-selector: `{selector}` is no label selector: write one such as team=blue or tier in (a,b)"
+            ));
+        }
         let listen = self.listen.as_deref().and_then(|text| {
             let parsed = text.parse();
             if parsed.is_err() {
@@ -194,6 +220,25 @@ impl RunArgs {
     }
 }
 
+/// Whether a text can name a namespace (RFC 1123 label).
+fn is_label(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=63).contains(&name.len())
+        && name.bytes().all(|b| plain(b) || b == b'-')
+        && name.bytes().next().is_some_and(plain)
+        && name.bytes().last().is_some_and(plain)
+}
+
+/// Whether a text has the form of a label selector, as Kubernetes documents it.
+fn is_selector(text: &str) -> bool {
+    let key = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?";
+    let value = r"[A-Za-z0-9._-]*";
+    let one = format!(
+        r"\s*(!\s*{key}|{key}|{key}\s*(=|==|!=)\s*{value}|{key}\s+(in|notin)\s+\(\s*{value}(\s*,\s*{value})*\s*\))\s*"
+    );
+    regex::Regex::new(&format!("^{one}(,{one})*$")).is_ok_and(|form| form.is_match(text))
+}
+
 fn required<'a, T: ?Sized>(errors: &mut Vec<String>, flag: &str, value: Option<&'a T>, what: &str) -> Option<&'a T> {
     if value.is_none() {
         errors.push(format!("{flag} is missing: give {what}"));
@@ -219,14 +264,27 @@ mod tests {
     }
 
     #[test]
+    fn a_selector_is_checked_by_its_form() {
+        for good in ["a=b", "test=1,x!=y", "tier in (a, b), !old", "example.com/team==blue", "a"] {
+            assert!(is_selector(good), "{good}");
+        }
+        for bad in ["!!x", "a=b=c", "in (a)", "a in b", ",", ""] {
+            assert!(!is_selector(bad), "{bad}");
+        }
+    }
+
+    #[test]
     fn plain_http_to_a_host_that_is_not_loopback_is_refused() {
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let dir = tempfile::tempdir().unwrap();
+        let token = dir.path().join("token");
+        std::fs::write(&token, "x").unwrap();
         let with = |url: &str| {
             args(&[
                 "--sprites-url",
                 url,
                 "--sprites-token-file",
-                "t",
+                token.to_str().unwrap(),
                 "--session-secret-file",
                 "s",
                 "--operator-namespace",

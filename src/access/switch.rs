@@ -13,7 +13,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::api::names::{SWITCH_CONFIG_MAP, SWITCH_KEY};
+use crate::{
+    api::names::{SWITCH_CONFIG_MAP, SWITCH_KEY},
+    kubernetes::apply::brief,
+};
 
 /// How often the switch is read.
 const POLL: Duration = Duration::from_secs(2);
@@ -66,7 +69,7 @@ pub async fn follow(api: Api<ConfigMap>, switch: watch::Sender<Switch>, stop: Ca
         let asked = Instant::now();
         match timeout(READ, read(&api)).await {
             Ok(Ok(reading)) => last = Some((reading, asked)),
-            Ok(Err(error)) => tracing::warn!(%error, "the switch could not be read"),
+            Ok(Err(error)) => tracing::warn!(error = brief(&error), "the switch could not be read"),
             Err(_) => tracing::warn!("the switch could not be read in time"),
         }
         let now = stands(last, Instant::now());

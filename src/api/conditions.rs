@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Longest message kept in a condition, in bytes; longer ones are cut at a character.
-pub const MESSAGE_MAX: usize = 1024;
+pub const MESSAGE_MAX: usize = 32_768;
 
 /// The three answers a condition can give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_at_a_character() {
-        let long = "€".repeat(1000);
+        let long = "€".repeat(20_000);
         let signal = Signal::new("Ready", Truth::Unknown, "Waiting").because(long);
-        assert_eq!(signal.message.len(), 1023);
+        assert_eq!(signal.message.len(), 32_766);
     }
 
     #[test]

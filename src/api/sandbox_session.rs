@@ -29,7 +29,7 @@ use super::{
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.sprite.state"),
-    printcolumn(name = "Policy", type_ = "string", json_path = ".spec.policyRef.name"),
+    printcolumn(name = "Policy", type_ = "string", json_path = ".status.lockdown.policyName"),
     printcolumn(name = "Runs", type_ = "integer", json_path = ".status.totals.runs"),
     printcolumn(name = "Drive", type_ = "string", json_path = ".spec.drive", priority = "1"),
     printcolumn(name = "Sprite", type_ = "string", json_path = ".status.sprite.name", priority = "1"),

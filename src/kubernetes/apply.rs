@@ -88,6 +88,12 @@ impl<K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>> Sc
     }
 }
 
+/// What a person needs of an error: the server's own words, without the structure around them.
+pub fn brief(error: &kube::Error) -> String {
+    let kube::Error::Api(status) = error else { return error.to_string() };
+    format!("{} ({})", status.message, status.code)
+}
+
 /// Whether the write lost against another one: decide again.
 pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)

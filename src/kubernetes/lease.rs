@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::apply::brief;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -99,7 +100,9 @@ impl Elector {
             match timeout(WRITE, self.attempt(&mut seen)).await {
                 Ok(Ok(true)) => return,
                 Ok(Ok(false)) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "the Lease could not be read or written"),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = brief(&error), "the Lease could not be read or written");
+                }
                 Err(_) => tracing::warn!("the Lease could not be read or written in time"),
             }
             sleep(LOOK).await;
@@ -122,7 +125,7 @@ impl Elector {
             let failure = match renewed {
                 Ok(Ok(true)) => continue,
                 Ok(Ok(false)) => "somebody else holds it".to_owned(),
-                Ok(Err(error)) => error.to_string(),
+                Ok(Err(error)) => brief(&error),
                 Err(_) => "no answer in time".to_owned(),
             };
             let over = self.until.borrow().is_none_or(|until| until <= Instant::now());

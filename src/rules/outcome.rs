@@ -22,6 +22,8 @@ pub enum Stop {
     Suspended,
     /// The policy was suspended.
     PolicySuspended,
+    /// The namespace was opted out.
+    TenantDisabled,
     /// The Run was deleted.
     Deleted,
     /// The session was deleted.
@@ -35,7 +37,7 @@ impl Stop {
             Self::OutputLimit => (RunPhase::Failed, RunReason::OutputLimitExceeded),
             Self::Cancel => (RunPhase::Cancelled, RunReason::CancelRequested),
             Self::KillSwitch => (RunPhase::Cancelled, RunReason::KillSwitch),
-            Self::Suspended => (RunPhase::Cancelled, RunReason::Suspended),
+            Self::Suspended | Self::TenantDisabled => (RunPhase::Cancelled, RunReason::Suspended),
             Self::PolicySuspended => (RunPhase::Cancelled, RunReason::PolicySuspended),
             Self::Deleted => (RunPhase::Cancelled, RunReason::Deleted),
             Self::SessionDeleted => (RunPhase::Failed, RunReason::SessionDeleted),
@@ -45,11 +47,14 @@ impl Stop {
     const fn message(self) -> &'static str {
         match self {
             Self::Timeout => "the timeout passed; the command was killed",
-            Self::OutputLimit => "the output passed the policy's cap; the command was killed, the head is kept",
+            Self::OutputLimit => {
+                "stdout and stderr together passed limits.output; the command was stopped, the head is kept"
+            }
             Self::Cancel => "cancel was requested; the command was killed",
             Self::KillSwitch => "the cluster-wide switch was turned off; the command was killed",
             Self::Suspended => "the session was suspended; the command was killed",
             Self::PolicySuspended => "the policy was suspended; the command was killed",
+            Self::TenantDisabled => "the namespace was opted out; the command was killed",
             Self::Deleted => "the Run was deleted; the command was killed",
             Self::SessionDeleted => "the session was deleted",
         }
@@ -96,6 +101,7 @@ impl Outcome {
             Stop::KillSwitch => "the cluster-wide switch was turned off; nothing was started",
             Stop::Suspended => "the session was suspended; nothing was started",
             Stop::PolicySuspended => "the policy was suspended; nothing was started",
+            Stop::TenantDisabled => "the namespace was opted out; nothing was started",
             Stop::Deleted => "the Run was deleted; nothing was started",
             Stop::SessionDeleted => "the session was deleted; nothing was started",
         };
@@ -192,6 +198,7 @@ fn unstarted(stop: Option<Stop>, why: &str) -> Outcome {
             | Stop::KillSwitch
             | Stop::Suspended
             | Stop::PolicySuspended
+            | Stop::TenantDisabled
             | Stop::Deleted
             | Stop::SessionDeleted),
         ) => Outcome::stopped_before_start(stop),

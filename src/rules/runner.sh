@@ -8,7 +8,6 @@
 uid=$1 nonce=$2 timeout=$3 spool_kib=$4 variables=$5 script_bytes=$6 flags=$7
 root=$HOME/.sprite-operator
 guard=$root/$uid
-script_file=$root/$uid.$$
 umask 077
 # From here to the start of the script a signal only leaves word: the guard must never stand without a record.
 stop=
@@ -27,17 +26,14 @@ done
 IFS= read -rd '' directory || exit 93
 script=
 if ((script_bytes > 0)); then LC_ALL=C IFS= read -rN "$script_bytes" script || exit 93; fi
-printf %s "$script" >"$script_file" 2>/dev/null || exit 92
 
 # The guard: mkdir is atomic, so of two launches one starts. An adopter that found nothing has put a link here instead.
 mkdir "$guard" 2>/dev/null || {
-  rm -f "$script_file"
   [[ -e $guard || -L $guard ]] && exit 91
   exit 92
 }
 never_started() {
   printf 'never\n' >"$guard/exit"
-  rm -f "$script_file"
   exit "$1"
 }
 mkfifo "$guard/out" "$guard/err" "$guard/wait" 2>/dev/null && mkdir -p -- "$directory" 2>/dev/null && cd -- "$directory" 2>/dev/null || never_started 92
@@ -57,8 +53,9 @@ out_spool=$!
 spool stderr err >&4 3>&- 4>&- &
 err_spool=$!
 
+# As an argument, so that messages of bash name no file of ours; a script has at most 64 KiB, an argument may have 128.
 # In a session of its own, so that one signal reaches its group; default signals, since a background job ignores INT and QUIT.
-setsid env -i --default-signal=INT,QUIT PATH="$PATH" HOME="$HOME" USER="$USER" LANG=C.UTF-8 SO_RUN="$uid" "${environment[@]}" bash --noprofile --norc "$script_file" <&0 >"$guard/out" 2>"$guard/err" 3>&- 4>&- &
+setsid env -i --default-signal=INT,QUIT PATH="$PATH" HOME="$HOME" USER="$USER" LANG=C.UTF-8 SO_RUN="$uid" "${environment[@]}" bash --noprofile --norc -c "$script" bash <&0 >"$guard/out" 2>"$guard/err" 3>&- 4>&- &
 child=$!
 
 # Kills everything that carries the mark, until two scans 20 ms apart find nothing: one scan misses what forks meanwhile.
@@ -124,5 +121,5 @@ patience=$!
 wait "$out_spool" "$err_spool"
 kill -KILL "$patience"
 [[ -e $guard/task ]] && task -X DELETE
-rm -f "$guard/out" "$guard/err" "$guard/wait" "$script_file"
+rm -f "$guard/out" "$guard/err" "$guard/wait"
 exit "$code"

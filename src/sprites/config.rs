@@ -85,7 +85,9 @@ pub enum ConfigError {
     #[error("the Sprites URL must start with https:// or http://")]
     Scheme,
     /// `http` to another machine without `allow_plain_http`.
-    #[error("the Sprites URL is plain http to another machine: the token would be readable on the way")]
+    #[error(
+        "the Sprites URL is plain http to another machine, so the token would be readable on the way: use https, or --allow-plain-http"
+    )]
     PlainHttp,
     /// A user name or password in the URL.
     #[error("the Sprites URL must not hold a user name or password")]

@@ -80,8 +80,12 @@ async fn a_namespace_that_is_not_opted_in_gets_nothing() {
     let tenant = Tenant::new().await;
     tenant.ready_session("s1").await;
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(tenant.client.clone());
+    tenant.bash("running", "s1", "sleep 300").await;
+    tenant.running("running").await;
     let out = Patch::Merge(json!({"metadata": {"labels": {"sprite-operator.io/code-execution": "yes"}}}));
     namespaces.patch(&tenant.namespace, &PatchParams::default(), &out).await.unwrap();
+    let run = tenant.finished("running").await;
+    assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Suspended"), "what runs is killed: {}", message(&run));
     tenant.session("s2", json!({})).await;
     tenant
         .session_until("s2", |s| {

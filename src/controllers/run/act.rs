@@ -22,7 +22,7 @@ use super::{
         session_view::{self, SessionView},
     },
     adopt,
-    adopt::Patience,
+    adopt::{Found, Patience},
     decide::{Plan, Start, Wait},
     exec,
     executions::{Finished, NoSlot, Owner},
@@ -298,7 +298,8 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<crate::rules::outcom
     tracing::info!(run = o.run.name_any(), "adopting a command that somebody else started");
     let limits = adopt::limits(o);
     let session = place.session.clone();
-    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), place, limits, Patience::AfterOutage, receiver);
+    let found = Found { place, limits, patience: Patience::AfterOutage, stopped: None };
+    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), found, receiver);
     tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), session, task));
     Next::Change
 }

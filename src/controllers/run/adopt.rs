@@ -100,6 +100,30 @@ impl Place {
     }
 }
 
+/// A command to be adopted.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Where it was started.
+    pub place: Place,
+    /// Its limits.
+    pub limits: Limits,
+    /// How long its end is looked for.
+    pub patience: Patience,
+    /// Why it was told to stop, before its connection was lost.
+    pub stopped: Option<Stop>,
+}
+
+/// How an exec session was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// There was none any more.
+    Gone,
+    /// With this exit frame.
+    Exit(u8),
+    /// Killed, and that confirmed.
+    Killed,
+}
+
 /// What one try showed.
 enum Try {
     /// It is over.
@@ -112,11 +136,10 @@ enum Try {
 pub async fn adopt(
     context: Arc<Context>,
     run: Arc<Run>,
-    place: Place,
-    limits: Limits,
-    patience: Patience,
+    found: Found,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
+    let Found { place, limits, patience, stopped } = found;
     let begun = Instant::now();
     let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
     // Negative once it is over: an adopter that begins late has less time left.
@@ -128,7 +151,8 @@ pub async fn adopt(
         Patience::Short => left(SHORT),
         Patience::AfterOutage => left(GRACE).max(begun + AT_LEAST),
     };
-    let adoption = Adoption { context: &context, run: &run, place: &place, limits, ends: left(Duration::ZERO) };
+    let adoption =
+        Adoption { context: &context, run: &run, place: &place, limits, stopped, ends: left(Duration::ZERO) };
     let mut why = "there was no time to look for its end";
     loop {
         match timeout_at(deadline, adoption.attempt(&mut stop)).await {
@@ -148,6 +172,7 @@ struct Adoption<'a> {
     run: &'a Run,
     place: &'a Place,
     limits: Limits,
+    stopped: Option<Stop>,
     ends: Instant,
 }
 
@@ -178,10 +203,10 @@ impl Adoption<'_> {
             Err(_) => return again("the platform gave no answer"),
         }
         let uid = self.run.uid().unwrap_or_default();
-        let exit = match kill::find(self.context, &sprite, &uid).await {
-            Ok(None) => None,
+        let left = match kill::find(self.context, &sprite, &uid).await {
+            Ok(None) => Left::Gone,
             Ok(Some(id)) => match self.attend(&sprite, &uid, &id, stop).await {
-                Ok(exit) => exit,
+                Ok(left) => left,
                 Err(why) => return again(why),
             },
             Err(_) => return again("the platform gave no answer"),
@@ -193,10 +218,11 @@ impl Adoption<'_> {
             Ok(_) | Err(_) => return again("the guest gave no answer"),
         };
         let Some(guard) = guard else { return again("the guest gave an answer that says nothing") };
-        let stop = *stop.borrow();
-        let stop = stop.or_else(|| (exit.is_some() && Instant::now() >= self.ends).then_some(Stop::Timeout));
+        let asked = self.stopped.or(*stop.borrow());
+        // Killed without anybody's asking: its time was over.
+        let stop = asked.or((left == Left::Killed).then_some(Stop::Timeout));
         let mut outcome = outcome::after_fence(&guard, stop, self.limits.timeout);
-        if let (Guard::Record { code, .. }, Some(exit)) = (&guard, exit)
+        if let (Guard::Record { code, .. }, Left::Exit(exit)) = (&guard, left)
             && *code == exit
         {
             outcome.evidence = Evidence::ExitFrame;
@@ -228,7 +254,7 @@ impl Adoption<'_> {
         uid: &str,
         id: &str,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Option<u8>, &'static str> {
+    ) -> Result<Left, &'static str> {
         if stop.borrow().is_some() || Instant::now() >= self.ends {
             return self.kill(sprite, uid).await;
         }
@@ -240,7 +266,7 @@ impl Adoption<'_> {
                 event = exec.next() => match event {
                     // Output comes from the spool, not from the replay.
                     ExecEvent::Session { .. } | ExecEvent::Stdout(_) | ExecEvent::Stderr(_) => {}
-                    ExecEvent::Exit(code) => return Ok(Some(code)),
+                    ExecEvent::Exit(code) => return Ok(Left::Exit(code)),
                     ExecEvent::Lost(_) => return Err("its connection was lost again"),
                 },
                 _ = exec::asked(stop) => return self.kill(sprite, uid).await,
@@ -249,10 +275,9 @@ impl Adoption<'_> {
         }
     }
 
-    async fn kill(&self, sprite: &str, uid: &str) -> Result<Option<u8>, &'static str> {
+    async fn kill(&self, sprite: &str, uid: &str) -> Result<Left, &'static str> {
         match kill::kill(self.context, sprite, uid).await {
-            // 137 is what the runner records when its script is killed.
-            Ok(true) => Ok(Some(137)),
+            Ok(true) => Ok(Left::Killed),
             Ok(false) => Err("a kill could not be confirmed"),
             Err(_) => Err("a kill could not be sent"),
         }

@@ -190,6 +190,10 @@ fn stop(o: &Observed) -> Option<Stop> {
     if o.switch == Switch::Off {
         return Some(Stop::KillSwitch);
     }
+    // A namespace that is being deleted deletes its Runs itself.
+    if !o.tenant.enabled && !o.tenant.terminating {
+        return Some(Stop::TenantDisabled);
+    }
     if let SessionView::Present(session) = &o.session {
         if session.metadata.deletion_timestamp.is_some() {
             return Some(Stop::SessionDeleted);
@@ -218,7 +222,8 @@ fn gate(o: &Observed) -> Plan {
         return Plan::Finish(Outcome::stopped_before_start(Stop::Cancel));
     }
     if o.switch == Switch::Off {
-        return denied(RunReason::KillSwitchOff, "the cluster-wide switch is off");
+        let message = "the cluster-wide switch is off: ConfigMap sprite-operator-switch in the operator's namespace";
+        return denied(RunReason::KillSwitchOff, message);
     }
     if !o.tenant.enabled {
         let message = "the namespace is not opted in: label it sprite-operator.io/code-execution=enabled";
@@ -444,7 +449,7 @@ fn session(o: &Observed) -> Acquired {
     if session.annotations().contains_key(HOLD_ANNOTATION) {
         return Acquired::Over(Outcome::denied(
             RunReason::SessionHeld,
-            format!("an administrator holds SandboxSession {name}"),
+            format!("an administrator holds SandboxSession {name}: annotation sprite-operator.io/hold"),
         ));
     }
     if session.spec.suspend {

@@ -13,7 +13,14 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{super::context::Context, adopt, adopt::Patience, decide::Start, executions::Finished, kill};
+use super::{
+    super::context::Context,
+    adopt,
+    adopt::{Found, Patience},
+    decide::Start,
+    executions::Finished,
+    kill,
+};
 use crate::{
     api::Run,
     rules::{
@@ -73,7 +80,8 @@ pub async fn execute(
         }
         Opened::Unknown => {
             let (place, limits) = adoptable(&start, started_at);
-            return adopt::adopt(context, run, place, limits, Patience::Short, stop).await;
+            let found = Found { place, limits, patience: Patience::Short, stopped: None };
+            return adopt::adopt(context, run, found, stop).await;
         }
     };
     let began = Instant::now();
@@ -89,7 +97,7 @@ pub async fn execute(
             }
             Finished {
                 captured: end.started.then_some(end.captured),
-                incomplete: end.stdin_failed && end.exit.is_none(),
+                incomplete: false,
                 id: end.id,
                 finished_at: context.now(),
                 duration_ms: u64::try_from(began.elapsed().as_millis()).ok(),
@@ -98,7 +106,8 @@ pub async fn execute(
         }
         Verdict::Adopt => {
             let (place, limits) = adoptable(&start, started_at);
-            let mut finished = adopt::adopt(Arc::clone(&context), run, place, limits, Patience::Short, stop).await;
+            let found = Found { place, limits, patience: Patience::Short, stopped: end.stop };
+            let mut finished = adopt::adopt(Arc::clone(&context), run, found, stop).await;
             if finished.captured.is_none() && end.started {
                 // The guest could not be read; what had come through is kept and marked.
                 finished.captured = Some(end.captured);
@@ -188,7 +197,6 @@ struct End {
     stop: Option<Stop>,
     captured: Captured,
     id: Option<String>,
-    stdin_failed: bool,
 }
 
 struct Watched<'a> {
@@ -214,7 +222,6 @@ impl Watched<'_> {
             stdin.close().await
         });
         let mut fed = false;
-        let mut stdin_failed = false;
         let mut stopped: Option<Stop> = None;
         let mut give_up: Option<Instant> = None;
         let mut killed = false;
@@ -232,9 +239,10 @@ impl Watched<'_> {
                         break None;
                     }
                 },
-                fed_now = &mut feeding, if !fed => {
+                // A script may end, or close its stdin, before it has read everything: that is its own affair. A launch that
+                // was cut short is refused by the runner.
+                _ = &mut feeding, if !fed => {
                     fed = true;
-                    stdin_failed = fed_now.is_err();
                     continue;
                 }
                 reason = asked(stop), if stopped.is_none() => Some(reason),
@@ -257,7 +265,6 @@ impl Watched<'_> {
             stop: stopped,
             captured: capture.finish(),
             id: exec.session_id().map(str::to_owned),
-            stdin_failed,
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     api::{
         Run, RunStatus,
-        conditions::{Conditions, MESSAGE_MAX, Signal, Truth, cut},
+        conditions::{Conditions, Signal, Truth, cut},
         reasons::{RunPhase, RunReason},
         run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
     },
@@ -19,6 +19,9 @@ use crate::{
         output::{Captured, Encoded},
     },
 };
+
+/// Longest message of a Run, in bytes; the schema has the same bound.
+const MESSAGE_MAX: usize = 1024;
 
 /// All conditions of a Run; they tell one story.
 fn conditions(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Timestamp) -> Conditions {
@@ -70,6 +73,8 @@ pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
 /// Running: the charge and the proof, written before the command is started.
 pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
     let (name, generation) = start.policy.clone();
+    let until = now.checked_add(start.timeout).unwrap_or(Timestamp::MAX);
+    let message = format!("running until {until:.0} at the latest");
     RunStatus {
         session: Some(SessionIdentity { name: start.session.name_any(), uid: start.session.uid().unwrap_or_default() }),
         sprite: Some(SpriteIdentity { id: start.proof.instance.clone() }),
@@ -77,7 +82,7 @@ pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
         policy: Some(PolicyIdentity { name, generation }),
         admission: Some(Admission { at: Time(now), tier: None, scopes: Vec::new() }),
         execution: Some(Execution { started_at: Some(Time(now)), ..Execution::default() }),
-        ..base(run, RunPhase::Running, RunReason::Started, "the command was started, or may have been", now)
+        ..base(run, RunPhase::Running, RunReason::Started, &message, now)
     }
 }
 

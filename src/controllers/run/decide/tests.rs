@@ -185,6 +185,7 @@ fn a_run_by_drive_makes_its_session_and_deletes_it_in_the_end() {
 #[case("switch off", Some(View::Running(None)), |o: Observed| Observed { switch: Switch::Off, ..o }, "Stop KillSwitch")]
 #[case("switch unreadable kills nothing", Some(View::Running(None)), |o: Observed| Observed { switch: Switch::Frozen, ..o }, "Nothing")]
 #[case("suspended", Some(View::Running(None)), |o: Observed| with_session(o, |s| s.spec.suspend = true), "Stop Suspended")]
+#[case("opted out", Some(View::Running(None)), |o: Observed| Observed { tenant: Tenant { enabled: false, terminating: false }, ..o }, "Stop TenantDisabled")]
 #[case("session deleted", Some(View::Running(None)), |o: Observed| with_session(o, |s| s.metadata.deletion_timestamp = Some(Time(at(1)))), "Stop SessionDeleted")]
 #[case("policy suspended", Some(View::Running(None)), |o: Observed| Observed { session_policy: policy("x", "{suspend: true}"), ..o }, "Stop PolicySuspended")]
 #[case("told already", Some(View::Running(Some(Stop::Cancel))), |o: Observed| Observed { switch: Switch::Off, ..o }, "Nothing")]
