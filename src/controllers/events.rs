@@ -40,7 +40,7 @@ pub async fn publish(client: &Client, metrics: &Metrics, regarding: ObjectRefere
     let event = Event {
         metadata: ObjectMeta {
             // Names have at most 253 characters; what makes this one unique stands at its end.
-            name: Some(format!("{}.{:x}", cut(&name, 220), now.as_nanosecond())),
+            name: Some(format!("{}.{:x}", cut(&name, 220).trim_end_matches(['.', '-']), now.as_nanosecond())),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
         },

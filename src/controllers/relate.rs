@@ -32,14 +32,14 @@ pub async fn switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, 
 /// A namespace that is opted in or out starts and stops what is in it; its other changes are nothing to us. Without this
 /// task the cache of namespaces would not be filled, either.
 pub async fn namespaces(context: Arc<Context>, mut changes: Changes<Namespace>, stop: CancellationToken) {
-    let mut known: HashMap<String, Tenant> = HashMap::new();
+    let mut known: HashMap<String, (Tenant, Tenant)> = HashMap::new();
     loop {
         let change = tokio::select! {
             change = changes.next() => change,
             () = stop.cancelled() => return,
         };
-        let namespace = match change {
-            Some(Ok(namespace)) => namespace.name_any(),
+        let (namespace, itself) = match change {
+            Some(Ok(namespace)) => (namespace.name_any(), Tenant::of(namespace.0.as_ref().ok())),
             Some(Err(error)) => {
                 // A watch is begun again by itself; the whole answer is of interest to nobody else.
                 tracing::debug!(%error, "watching namespaces");
@@ -47,15 +47,16 @@ pub async fn namespaces(context: Arc<Context>, mut changes: Changes<Namespace>, 
             }
             None => return,
         };
-        let tenant = context.tenant(&namespace);
+        // Both what came and what the cache holds: it is filled only at the end of a list, and empty after a deletion.
+        let tenant = (itself, context.tenant(&namespace));
         if known.insert(namespace.clone(), tenant) != Some(tenant) {
             context.wake_namespace(&namespace);
         }
     }
 }
 
-/// UID and generation; nothing where there is no such policy.
-type Version = Option<(Option<String>, Option<i64>)>;
+/// UID and generation, and whether the cache holds it.
+type Version = (Option<String>, Option<i64>, bool);
 
 /// What depends on a policy looks again when its spec changed.
 pub fn policies(context: &Arc<Context>, changes: Scoped<ExecutionPolicy>) -> Scoped<ExecutionPolicy> {
@@ -65,9 +66,9 @@ pub fn policies(context: &Arc<Context>, changes: Scoped<ExecutionPolicy>) -> Sco
         let changes = changes.inspect(move |change| {
             let Ok(policy) = change else { return };
             let name = policy.name_any();
-            // The cache was changed before: nothing there means that it is gone.
-            let cached = context.policies.get_named(&name);
-            let version = cached.map(|policy| (policy.uid(), policy.meta().generation));
+            // Both what came and what the cache holds: it is filled only at the end of a list, and empty after a deletion.
+            let cached = context.policies.get_named(&name).is_some();
+            let version = (policy.uid(), policy.meta().generation, cached);
             if known.insert(name.clone(), version.clone()) != Some(version) {
                 context.wake_policy(&name);
             }

@@ -4,12 +4,15 @@
 //! never written, and the resource version, so that it is a compare-and-swap (a forced apply without it lets both of two
 //! writers win). Must not retry.
 
+use std::{fmt::Write as _, time::Duration};
+
 use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json, value::RawValue};
+use tokio::time::timeout;
 
 /// The field manager of every status we write.
 pub const MANAGER: &str = "sprite-operator";
@@ -62,8 +65,38 @@ where
         "metadata": {"name": target.name, "uid": target.uid, "resourceVersion": target.resource_version},
         "status": status,
     });
+    let body = yaml_safe(&body)?;
     let api = <K::Scope as ScopedApi<K>>::api(client.clone(), target.namespace.as_deref());
-    api.patch_status(&target.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await
+    within(api.patch_status(&target.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body))).await
+}
+
+/// How long one call to the API server may take.
+const CALL: Duration = Duration::from_secs(10);
+
+/// A call with a deadline: a reply that never comes is an error, too. The client has none of its own.
+pub async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    match timeout(CALL, call).await {
+        Ok(result) => result,
+        Err(_) => Err(kube::Error::Service(format!("no answer within {CALL:?}").into())),
+    }
+}
+
+/// JSON that a YAML parser reads as the same: the API server parses applied bodies as YAML, which refuses some characters
+/// that JSON may hold raw, and folds others as line breaks.
+fn yaml_safe(value: &Value) -> Result<Box<RawValue>, kube::Error> {
+    let json = serde_json::to_string(value).map_err(kube::Error::SerdeError)?;
+    let special =
+        |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    // Such characters stand only inside of strings.
+    let escaped = json.chars().fold(String::with_capacity(json.len()), |mut text, c| {
+        if special(c) {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+        text
+    });
+    RawValue::from_string(escaped).map_err(kube::Error::SerdeError)
 }
 
 /// The right kind of API for an object's scope.
@@ -104,9 +137,28 @@ pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// Whether the server will never take this body, however often it is sent.
+pub fn is_refused(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 413 | 422)) || is_too_large(error)
+}
+
 /// Whether the server refuses the object for its size.
 pub fn is_too_large(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };
     let texts = ["request is too large", "Too long", "trying to send message larger than max"];
     status.code == 413 || texts.iter().any(|text| status.message.contains(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_yaml_parser_would_refuse_or_fold_is_escaped_and_reads_back_the_same() {
+        let text = "a\u{7f}b\u{85}c\u{9b}d\u{2028}e\u{2029}f\u{feff}g\u{fffe}h\u{ffff}i\u{1f600}j\u{1}\"\\";
+        let raw = yaml_safe(&json!({ "text": text })).unwrap();
+        let plain = |c: char| c == '\u{1f600}' || (' '..='~').contains(&c);
+        assert!(raw.get().chars().all(plain), "{}", raw.get());
+        assert_eq!(serde_json::from_str::<Value>(raw.get()).unwrap()["text"], text);
+    }
 }

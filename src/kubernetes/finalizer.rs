@@ -9,6 +9,8 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::apply::within;
+
 /// Whether the object carries the finalizer.
 pub fn has<K: Resource>(object: &K, finalizer: &str) -> bool {
     object.meta().finalizers.iter().flatten().any(|f| f == finalizer)
@@ -49,7 +51,7 @@ where
     let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": object.meta().uid})];
     operations.extend(steps);
     let patch: json_patch::Patch = serde_json::from_value(Value::Array(operations)).map_err(kube::Error::SerdeError)?;
-    api.patch(&name, &PatchParams::default(), &Patch::Json::<()>(patch)).await
+    within(api.patch(&name, &PatchParams::default(), &Patch::Json::<()>(patch))).await
 }
 
 /// Whether a JSON patch failed its test, or met no object: look again.

@@ -186,7 +186,7 @@ impl Elector {
                 self.until.send_replace(Some(sent + DURATION));
                 Ok(true)
             }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            // A conflict says that somebody wrote it, not who holds it: the next attempt looks.
             Err(error) => Err(error),
         }
     }

@@ -192,7 +192,8 @@ pub fn after_fence(guard: &Guard, stop: Option<Stop>, timeout: Duration) -> Outc
 /// A command that never started; where somebody asked for a stop, that is why.
 fn unstarted(stop: Option<Stop>, why: &str) -> Outcome {
     match stop {
-        None | Some(Stop::Timeout | Stop::OutputLimit) => Outcome::not_started(why),
+        None | Some(Stop::OutputLimit) => Outcome::not_started(why),
+        Some(Stop::Timeout) => Outcome::not_started("its timeout passed before it could be started"),
         Some(
             stop @ (Stop::Cancel
             | Stop::KillSwitch

@@ -125,11 +125,6 @@ pub struct Encoded {
     pub bytes: u64,
 }
 
-/// Encodes bytes that were read from a spool.
-pub fn encode_spool(kept: Vec<u8>, received: u64, truncated: bool) -> Encoded {
-    encode(Stream { kept, received }, truncated)
-}
-
 fn encode(stream: Stream, truncated: bool) -> Encoded {
     let Stream { mut kept, received } = stream;
     if truncated {

@@ -82,7 +82,8 @@ impl Launch<'_> {
         let runner = RUNNER.as_str();
         let numbers = [
             self.backstop.as_secs().max(1).to_string(),
-            self.spool.div_ceil(1024).max(1).to_string(),
+            // More than the cap, so that an adopter can tell output at the cap from output past it.
+            (self.spool / 1024 + 1).to_string(),
             self.environment.len().to_string(),
             self.script.len().to_string(),
         ];
@@ -157,6 +158,21 @@ fi"#;
 pub fn count_marked(uid: &str) -> Vec<String> {
     const SCRIPT: &str = r#"grep -lzxF "SO_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l"#;
     let mut argv = bash(SCRIPT, "so-count");
+    argv.push(uid.to_owned());
+    argv
+}
+
+/// Kills every process that carries a Run's mark, until two scans find none; prints how many are left.
+pub fn sweep(uid: &str) -> Vec<String> {
+    const SCRIPT: &str = r#"for ((scans = 0, tries = 0; scans < 2 && tries < 100; tries++)); do
+  found=$(grep -lzxF "SO_RUN=$1" /proc/[0-9]*/environ 2>/dev/null)
+  if [[ -z $found ]]; then ((++scans)); sleep 0.02; continue; fi
+  found=${found//\/proc\//}
+  kill -KILL ${found//\/environ/} 2>/dev/null
+  scans=0
+done
+grep -lzxF "SO_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l"#;
+    let mut argv = bash(SCRIPT, "so-sweep");
     argv.push(uid.to_owned());
     argv
 }

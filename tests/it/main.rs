@@ -13,6 +13,7 @@
     reason = "a test fails by panicking, and names what it expects"
 )]
 
+mod adversary;
 mod crashes;
 mod generated;
 mod purity;

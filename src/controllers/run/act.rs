@@ -9,7 +9,7 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
 };
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     super::{
@@ -27,7 +27,7 @@ use super::{
     exec,
     executions::{Finished, NoSlot, Owner},
     gather::Observed,
-    prove, status,
+    prove, reads, status,
 };
 use crate::{
     api::{
@@ -40,7 +40,11 @@ use crate::{
         apply::{self, Target},
         finalizer,
     },
-    rules::session_name,
+    rules::{
+        outcome::{Outcome, Stop},
+        session_name,
+    },
+    sprites,
 };
 
 /// How long after a failed proof a Run is looked at again.
@@ -54,10 +58,7 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
         Plan::Wait(wait) => self::wait(context, &o, wait).await,
         Plan::Finish(outcome) => {
             context.waiting.remove(&o.run.namespace().unwrap_or_default(), &o.session_name, &o.run.name_any());
-            let new = status::finished_early(&o.run, &outcome, o.now);
-            write(context, &o, &new).await?;
-            announce(context, &o, &new).await;
-            Ok(Next::Change)
+            finish(context, &o, &api, &outcome).await
         }
         Plan::CreateSession => create_session(context, &o).await,
         Plan::Start(start) => self::start(context, o, *start).await,
@@ -86,6 +87,32 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
             Err(error) => Err(error.into()),
         },
     }
+}
+
+/// Writes how a Run ended without a command.
+async fn finish(context: &Context, o: &Observed, api: &Api<Run>, outcome: &Outcome) -> Result<Next, Error> {
+    let mut new = status::finished_early(&o.run, outcome, o.now);
+    match write(context, o, &new).await {
+        Ok(()) => {}
+        Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
+            // The object itself leaves no room: as little as says what became of it.
+            tracing::warn!(run = o.run.name_any(), error = apply::brief(&error), "a status is not taken");
+            new = status::least(&o.run, outcome, o.now);
+            match write(context, o, &new).await {
+                // Nothing was started, so nothing is lost by letting a deleted one go.
+                Err(Error::Kubernetes(error))
+                    if apply::is_refused(&error) && o.run.metadata.deletion_timestamp.is_some() =>
+                {
+                    finalizer::remove(api, o.run.as_ref(), RUN_FINALIZER).await?;
+                    return Ok(Next::Change);
+                }
+                written => written?,
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    announce(context, o, &new).await;
+    Ok(Next::Change)
 }
 
 async fn write(context: &Context, o: &Observed, new: &RunStatus) -> Result<(), Error> {
@@ -155,16 +182,12 @@ async fn create_session(context: &Context, o: &Observed) -> Result<Next, Error> 
 async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<Next, Error> {
     let namespace = o.run.namespace().unwrap_or_default();
     let session_uid = start.session.uid().unwrap_or_default();
-    let proved_at = Instant::now();
-    if let Err(doubt) = prove_live(context, &start, &namespace, &session_uid).await? {
-        tracing::warn!(run = o.run.name_any(), session = o.session_name, doubt, "not started: the proof failed");
-        context.memories.update(&session_uid, |memory| memory.doubted = true);
-        context.wake_sessions.wake(&namespace, &o.session_name);
-        let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
-        let until = created.checked_add(start.limits.start).unwrap_or(k8s_openapi::jiff::Timestamp::MAX);
-        let cause = format!("SessionNotReady: SandboxSession {} is being proved anew: {doubt}", o.session_name);
-        return wait(context, &o, Wait { cause, until, next: Next::After(DOUBT) }).await;
-    }
+    let proved_at = match prove_live(context, &start, &namespace, &session_uid).await? {
+        Proved::At(began) => began,
+        // What was read before the wake may be old by now: all of it is looked at again.
+        Proved::Woken => return Ok(Next::After(Duration::from_millis(1))),
+        Proved::Not(doubt) => return doubted(context, &o, &start, &doubt).await,
+    };
     let owner = Owner { namespace, run: o.run.name_any(), uid: o.uid.clone(), session: session_uid };
     let in_session = usize::try_from(start.limits.parallel_runs).unwrap_or(usize::MAX);
     let stop = match context.executions.reserve(owner, in_session) {
@@ -172,15 +195,30 @@ async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<Next
         Err(NoSlot::Taken) => return Ok(Next::After(Duration::from_millis(100))),
         Err(NoSlot::Session | NoSlot::Process) => return Ok(Next::After(Duration::from_millis(200))),
     };
-    // From here on the slot is given back on every way out that does not execute.
-    let licensed = match context.lease.license() {
-        Ok(()) => write(context, &o, &status::running(&o.run, &start, o.now)).await,
+    // From here on a task of its own: a reconcile may be cut off at any await, and a slot would stay taken by nobody.
+    let (run, now) = (Arc::clone(&o.run), o.now);
+    let task = licensed(Arc::clone(context), o, start, proved_at, stop);
+    tokio::spawn(supervised(Arc::clone(context), run, task));
+    tracing::debug!(at = %now, "a start is under way");
+    Ok(Next::Change)
+}
+
+/// Says Running, by compare-and-swap, and executes; nothing when that could not be said.
+async fn licensed(
+    context: Arc<Context>,
+    o: Observed,
+    start: Start,
+    proved_at: Instant,
+    stop: watch::Receiver<Option<Stop>>,
+) -> Option<Finished> {
+    let said = match context.lease.license() {
+        Ok(()) => write(&context, &o, &status::running(&o.run, &start, o.now)).await,
         Err(error) => Err(error.into()),
     };
-    if let Err(error) = licensed {
+    if let Err(error) = said {
         // A lost reply to this write leaves a Run that says Running and never started: adoption finds that out.
-        context.executions.forget(&o.uid);
-        return Err(error);
+        tracing::info!(run = o.run.name_any(), %error, "not started: Running could not be said");
+        return None;
     }
     let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
     context.metrics.run_started(Duration::try_from(context.now().duration_since(created)).unwrap_or_default());
@@ -188,32 +226,45 @@ async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<Next
         memory.runs += 1;
         memory.last_active = Some(o.now);
     });
-    let task = exec::execute(Arc::clone(context), Arc::clone(&o.run), start, proved_at, o.now, stop);
-    tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), o.session_name.clone(), task));
-    Ok(Next::Change)
+    Some(exec::execute(context, o.run, start, proved_at, o.now, stop).await)
 }
 
-/// Runs an execution and hands its end to reconcile.
+/// A proof that failed: the session looks again, the Run waits.
+async fn doubted(context: &Context, o: &Observed, start: &Start, doubt: &str) -> Result<Next, Error> {
+    let (namespace, session_uid) = (o.run.namespace().unwrap_or_default(), start.session.uid().unwrap_or_default());
+    tracing::warn!(run = o.run.name_any(), session = o.session_name, doubt, "not started: the proof failed");
+    context.memories.update(&session_uid, |memory| memory.doubts += 1);
+    context.wake_sessions.wake(&namespace, &o.session_name);
+    let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
+    let until = created.checked_add(start.limits.start).unwrap_or(k8s_openapi::jiff::Timestamp::MAX);
+    let cause = format!("SessionNotReady: SandboxSession {} is being proved anew: {doubt}", o.session_name);
+    wait(context, o, Wait { cause, until, next: Next::After(DOUBT) }).await
+}
+
+/// Runs an execution and hands its end to reconcile; without an end the slot is given back.
 async fn supervised(
     context: Arc<Context>,
     run: Arc<Run>,
-    session: String,
-    task: impl Future<Output = Finished> + Send + 'static,
+    task: impl Future<Output = Option<Finished>> + Send + 'static,
 ) {
     let (uid, namespace) = (run.uid().unwrap_or_default(), run.namespace().unwrap_or_default());
+    let session = super::gather::session_name(&run);
     // A task of its own, so that a panic in it is seen: the Run is then found running by nobody, and adopted.
     let ended = tokio::spawn(task).await;
     let finished_at = context.now();
-    if let SessionView::Present(session) = session_view::of(context.sessions.get(Some(&namespace), &session).as_deref())
-    {
-        // The rules are read once more: code in the Run may have had them weakened.
-        context.memories.update(&session.uid().unwrap_or_default(), |memory| {
-            memory.doubted = true;
-            memory.last_active = Some(finished_at);
-        });
-    }
     match ended {
-        Ok(finished) => context.executions.finish(&uid, finished),
+        Ok(Some(finished)) => {
+            let view = session_view::of(context.sessions.get(Some(&namespace), &session).as_deref());
+            if let SessionView::Present(session) = view {
+                // The rules are read once more: code in the Run may have had them weakened.
+                context.memories.update(&session.uid().unwrap_or_default(), |memory| {
+                    memory.doubts += 1;
+                    memory.last_active = Some(finished_at);
+                });
+            }
+            context.executions.finish(&uid, finished);
+        }
+        Ok(None) => context.executions.forget(&uid),
         Err(error) => {
             tracing::error!(%error, run = run.name_any(), "an execution broke off");
             context.executions.forget(&uid);
@@ -226,61 +277,78 @@ async fn supervised(
     context.wake_sessions.wake(&namespace, &session);
 }
 
+/// What a look at the live Sprite showed.
+enum Proved {
+    /// It is what is on record; the oldest read that says so began then.
+    At(Instant),
+    /// It slept and was woken.
+    Woken,
+    /// It is not, or nobody could say.
+    Not(String),
+}
+
 /// Reads the live Sprite and compares. A sleeping one is woken first: this Run is about to use it.
 async fn prove_live(
     context: &Arc<Context>,
     start: &Start,
     namespace: &str,
     session_uid: &str,
-) -> Result<Result<(), String>, Error> {
+) -> Result<Proved, Error> {
+    // A shared read may have begun before we asked for it.
+    let began = Instant::now().checked_sub(reads::SHARED).unwrap_or_else(Instant::now);
     let name = &start.proof.name;
     let labels = session_name::sprite_labels(&context.settings.installation, namespace, session_uid);
-    let sprites = context.sprites.clone();
-    let wanted = name.clone();
+    let (sprites, wanted) = (context.sprites.clone(), name.clone());
     let read_sprite =
         context.reads.sprites.get(name.clone(), move || async move { sprites.get(&wanted).await.map(Arc::new) });
-    let sprites = context.sprites.clone();
-    let wanted = name.clone();
     let read_rules = || {
+        let (sprites, wanted) = (context.sprites.clone(), name.clone());
         context
             .reads
             .rules
             .get(name.clone(), move || async move { sprites.network_policy(&wanted).await.map(Arc::new) })
     };
-    let awake = start.session.status.as_ref().and_then(|s| s.sprite.as_ref()).and_then(|s| s.state)
-        == Some(SpritePhase::Running);
-    let (sprite, rules) = if awake {
+    let state = start.session.status.as_ref().and_then(|s| s.sprite.as_ref()).and_then(|s| s.state);
+    // Both at once where it is awake as far as is known: reading the rules of a sleeping one would wake it.
+    let (sprite, rules) = if state == Some(SpritePhase::Running) {
         let (sprite, rules) = tokio::join!(read_sprite, read_rules());
         (sprite, Some(rules))
     } else {
         (read_sprite.await, None)
     };
+    let no_answer = |what: &str, error: &sprites::Error| {
+        Proved::Not(format!("the platform gave no answer about {what} ({})", error.kind()))
+    };
     let sprite = match sprite {
         Ok(sprite) => sprite,
-        Err(error) => return Ok(Err(format!("the platform gave no answer about the Sprite ({})", error.kind()))),
+        Err(error) => return Ok(no_answer("the Sprite", &error)),
     };
     let live = LiveSprite::of(sprite.as_ref().clone(), &labels);
+    if live.id != start.proof.instance || !live.ours {
+        let why = prove::prove(&start.proof, &start.egress, &live, &[]).err();
+        return Ok(Proved::Not(why.unwrap_or_default()));
+    }
+    if live.state != Some(SpritePhase::Running) {
+        return Ok(match lock::wake(context, name).await {
+            Ok(()) => Proved::Woken,
+            Err(error) => Proved::Not(format!("the Sprite did not wake: {error}")),
+        });
+    }
     let rules = match rules {
-        Some(rules) if live.state == Some(SpritePhase::Running) => rules,
-        _ if live.id != start.proof.instance || !live.ours => {
-            return Ok(prove::prove(&start.proof, &start.egress, &live, &[]));
-        }
-        _ => {
-            if let Err(error) = lock::wake(context, name).await {
-                return Ok(Err(format!("the Sprite did not wake: {error}")));
-            }
-            let read = context.sprites.network_policy(name).await;
-            read.map(Arc::new).map_err(Arc::new)
-        }
+        Some(rules) => rules,
+        None => read_rules().await,
     };
     let rules: Vec<_> = match rules {
         Ok(rules) => rules.iter().cloned().map(rule).collect(),
-        Err(error) => return Ok(Err(format!("the platform gave no answer about the rules ({})", error.kind()))),
+        Err(error) => return Ok(no_answer("the rules", &error)),
     };
-    Ok(prove::prove(&start.proof, &start.egress, &live, &rules))
+    Ok(match prove::prove(&start.proof, &start.egress, &live, &rules) {
+        Ok(()) => Proved::At(began),
+        Err(doubt) => Proved::Not(doubt),
+    })
 }
 
-fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<crate::rules::outcome::Stop>) -> Next {
+fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
     let place = adopt::Place::on_record(&o.run, o.now);
     let owner = Owner {
         namespace: o.run.namespace().unwrap_or_default(),
@@ -297,10 +365,9 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<crate::rules::outcom
     }
     tracing::info!(run = o.run.name_any(), "adopting a command that somebody else started");
     let limits = adopt::limits(o);
-    let session = place.session.clone();
-    let found = Found { place, limits, patience: Patience::AfterOutage, stopped: None };
+    let found = Found { place, limits, patience: Patience::AfterOutage, stopped: None, seen_started: false };
     let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), found, receiver);
-    tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), session, task));
+    tokio::spawn(supervised(Arc::clone(context), Arc::clone(&o.run), async { Some(task.await) }));
     Next::Change
 }
 
@@ -308,8 +375,9 @@ async fn conclude(context: &Context, o: &Observed, finished: &Finished) -> Resul
     let mut new = status::finished(&o.run, finished, true, o.now);
     match write(context, o, &new).await {
         Ok(()) => {}
-        Err(Error::Kubernetes(error)) if apply::is_too_large(&error) => {
-            tracing::warn!(run = o.run.name_any(), %error, "the output does not fit into the object and is not stored");
+        Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
+            let error = apply::brief(&error);
+            tracing::warn!(run = o.run.name_any(), error, "the output is not taken by the API server and not stored");
             new = status::finished(&o.run, finished, false, o.now);
             write(context, o, &new).await?;
         }

@@ -24,9 +24,10 @@ use super::{
 };
 use crate::{
     api::{Run, SandboxSession, reasons::Evidence, values::GoDuration},
+    kubernetes::apply::within,
     rules::{
         outcome::{self, Outcome, Stop},
-        output::{Captured, encode_spool},
+        output::{Capture, Captured, Source},
         runner::{self, Guard},
     },
     sprites::{self, ExecEvent},
@@ -111,6 +112,8 @@ pub struct Found {
     pub patience: Patience,
     /// Why it was told to stop, before its connection was lost.
     pub stopped: Option<Stop>,
+    /// Whether its start marker was seen: then a missing guard was taken away, and says nothing.
+    pub seen_started: bool,
 }
 
 /// How an exec session was left.
@@ -139,7 +142,7 @@ pub async fn adopt(
     found: Found,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
-    let Found { place, limits, patience, stopped } = found;
+    let Found { place, limits, patience, stopped, seen_started } = found;
     let begun = Instant::now();
     let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
     // Negative once it is over: an adopter that begins late has less time left.
@@ -151,8 +154,15 @@ pub async fn adopt(
         Patience::Short => left(SHORT),
         Patience::AfterOutage => left(GRACE).max(begun + AT_LEAST),
     };
-    let adoption =
-        Adoption { context: &context, run: &run, place: &place, limits, stopped, ends: left(Duration::ZERO) };
+    let adoption = Adoption {
+        context: &context,
+        run: &run,
+        place: &place,
+        limits,
+        stopped,
+        seen_started,
+        ends: left(Duration::ZERO),
+    };
     let mut why = "there was no time to look for its end";
     loop {
         match timeout_at(deadline, adoption.attempt(&mut stop)).await {
@@ -173,6 +183,7 @@ struct Adoption<'a> {
     place: &'a Place,
     limits: Limits,
     stopped: Option<Stop>,
+    seen_started: bool,
     ends: Instant,
 }
 
@@ -218,20 +229,25 @@ impl Adoption<'_> {
             Ok(_) | Err(_) => return again("the guest gave no answer"),
         };
         let Some(guard) = guard else { return again("the guest gave an answer that says nothing") };
-        let asked = self.stopped.or(*stop.borrow());
-        // Killed without anybody's asking: its time was over.
-        let stop = asked.or((left == Left::Killed).then_some(Stop::Timeout));
-        let mut outcome = outcome::after_fence(&guard, stop, self.limits.timeout);
-        if let (Guard::Record { code, .. }, Left::Exit(exit)) = (&guard, left)
-            && *code == exit
-        {
-            outcome.evidence = Evidence::ExitFrame;
+        if guard == Guard::Never && self.seen_started {
+            return over(Outcome::unknown("it started, and the guest's record of that was taken away"));
         }
         let (captured, duration) = match &guard {
             Guard::Never => (None, None),
             Guard::Started => (self.spool(&sprite, &uid).await, None),
             Guard::Record { ran, .. } => (self.spool(&sprite, &uid).await, u64::try_from(ran.as_millis()).ok()),
         };
+        let past_cap = captured.as_ref().is_some_and(|captured| captured.truncated);
+        let asked = self.stopped.or(*stop.borrow());
+        let stop = asked.or(past_cap.then_some(Stop::OutputLimit));
+        // Killed without anybody's asking: its time was over.
+        let stop = stop.or((left == Left::Killed).then_some(Stop::Timeout));
+        let mut outcome = outcome::after_fence(&guard, stop, self.limits.timeout);
+        if let (Guard::Record { code, .. }, Left::Exit(exit)) = (&guard, left)
+            && *code == exit
+        {
+            outcome.evidence = Evidence::ExitFrame;
+        }
         let incomplete = captured.is_none() || guard == Guard::Started;
         let finished = Finished { captured, incomplete, duration_ms: duration, ..self.over(outcome) };
         Try::Over(Box::new(finished))
@@ -241,7 +257,7 @@ impl Adoption<'_> {
     async fn sprite(&self, name: &str, uid: &str) -> Result<Option<String>, &'static str> {
         let api: Api<SandboxSession> =
             Api::namespaced(self.context.client.clone(), &self.run.namespace().unwrap_or_default());
-        let session = api.get_opt(name).await.map_err(|_| "the API server gave no answer")?;
+        let session = within(api.get_opt(name)).await.map_err(|_| "the API server gave no answer")?;
         let Some(session) = session.filter(|s| s.uid().as_deref() == Some(uid)) else { return Ok(None) };
         let sprite = session.status.and_then(|s| s.sprite).map(|s| s.name);
         sprite.map(Some).ok_or("its session has no Sprite on record")
@@ -283,26 +299,19 @@ impl Adoption<'_> {
         }
     }
 
-    /// What the guest kept of the output, under the cap.
+    /// What the guest kept of the output, under the cap; its spools hold more than that, so output past it is seen.
     async fn spool(&self, sprite: &str, uid: &str) -> Option<Captured> {
-        let cap = self.limits.output;
-        let stdout = self.read(sprite, uid, "stdout", cap).await.ok()?;
-        let left = cap.saturating_sub(u64::try_from(stdout.len()).unwrap_or(u64::MAX));
-        let stderr = self.read(sprite, uid, "stderr", left).await.ok()?;
-        let len = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let truncated = len(&stdout) >= cap || (left > 0 && len(&stderr) >= left);
-        let (out, err) = (len(&stdout), len(&stderr));
-        Some(Captured {
-            stdout: encode_spool(stdout, out, truncated),
-            stderr: encode_spool(stderr, err, truncated),
-            truncated,
-        })
+        let most = self.limits.output.saturating_add(1);
+        let stdout = self.read(sprite, uid, "stdout", most).await.ok()?;
+        let stderr = self.read(sprite, uid, "stderr", most).await.ok()?;
+        // The spools begin after the marker.
+        let mut capture = Capture::new(self.limits.output, "");
+        capture.push(Source::Stdout, &stdout);
+        capture.push(Source::Stderr, &stderr);
+        Some(capture.finish())
     }
 
     async fn read(&self, sprite: &str, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {
-        if max == 0 {
-            return Ok(Vec::new());
-        }
         let path = format!("/home/sprite/.sprite-operator/{uid}/{stream}");
         self.context.sprites.read_file(sprite, &path, max).await.map(|bytes| bytes.to_vec())
     }

@@ -134,6 +134,8 @@ pub fn decide(o: &Observed) -> Plan {
     match status.phase {
         Some(phase) if phase.is_terminal() => after_the_end(o, &status),
         Some(RunPhase::Running) => running(o),
+        // A status that was set back, by hand perhaps, does not undo what runs.
+        Some(_) | None if o.execution.is_some() => running(o),
         Some(_) | None => gate(o),
     }
 }

@@ -33,14 +33,14 @@ use crate::{
 
 /// How old the read of the rules may be when the command is started.
 const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
-/// How long sending a handshake may take, from the license to do so.
-const TO_SEND: Duration = Duration::from_secs(15);
 /// Attempts to open a connection, and the pauses between.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 /// How much longer than the timeout the guest waits before it ends a script by itself.
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// How long a command lives on when our connection is lost, past its timeout.
 const SURVIVES: Duration = Duration::from_mins(1);
+/// How long it may take to see that nothing is left of a command that was killed.
+const SWEEP: Duration = Duration::from_secs(8);
 /// How long the end of a command that was told to stop is waited for; then the guest is asked, which takes its time, too.
 const AFTER_STOP: Duration = Duration::from_secs(12);
 
@@ -80,7 +80,7 @@ pub async fn execute(
         }
         Opened::Unknown => {
             let (place, limits) = adoptable(&start, started_at);
-            let found = Found { place, limits, patience: Patience::Short, stopped: None };
+            let found = Found { place, limits, patience: Patience::Short, stopped: None, seen_started: false };
             return adopt::adopt(context, run, found, stop).await;
         }
     };
@@ -89,11 +89,15 @@ pub async fn execute(
     let deadline = began + start.timeout;
     let watched = Watched { context: &context, sprite: &start.proof.name, uid: &uid, deadline };
     let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
+    let confirmed = watched.swept(&end).await;
     let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: Instant::now() >= deadline };
     match outcome::after_exec(seen) {
         Verdict::Final(mut outcome) => {
             if let Some(why) = &start.data_lost {
                 outcome.message = format!("{}; before it, {why}", outcome.message);
+            }
+            if !confirmed {
+                outcome.message.push_str("; that nothing of it is left could not be confirmed");
             }
             Finished {
                 captured: end.started.then_some(end.captured),
@@ -106,7 +110,8 @@ pub async fn execute(
         }
         Verdict::Adopt => {
             let (place, limits) = adoptable(&start, started_at);
-            let found = Found { place, limits, patience: Patience::Short, stopped: end.stop };
+            let found =
+                Found { place, limits, patience: Patience::Short, stopped: end.stop, seen_started: end.started };
             let mut finished = adopt::adopt(Arc::clone(&context), run, found, stop).await;
             if finished.captured.is_none() && end.started {
                 // The guest could not be read; what had come through is kept and marked.
@@ -169,7 +174,9 @@ async fn open(
         if context.lease.license().is_err() {
             return Opened::Never("the operator is about to lose its Lease".to_owned());
         }
-        let opened = timeout(TO_SEND, context.sprites.exec(sprite, request)).await;
+        // No later than the proof is good for: what was not sent by then is taken for sent, and found out by adoption.
+        let left = PROOF_GOOD_FOR.saturating_sub(proved_at.elapsed());
+        let opened = timeout(left, context.sprites.exec(sprite, request)).await;
         let error = match opened {
             Ok(Ok(exec)) => return Opened::Exec(exec),
             Ok(Err(error)) => error,
@@ -266,6 +273,16 @@ impl Watched<'_> {
             captured: capture.finish(),
             id: exec.session_id().map(str::to_owned),
         }
+    }
+
+    /// After an end that was not the script's own: whether nothing of it is left. Its runner may have been killed before it
+    /// could sweep.
+    async fn swept(&self, end: &End) -> bool {
+        let own = end.exit.is_none() || (end.stop.is_none() && end.exit.is_some_and(|code| code < 128));
+        if own {
+            return true;
+        }
+        matches!(timeout(SWEEP, kill::kill(self.context, self.sprite, self.uid)).await, Ok(Ok(true)))
     }
 
     /// Kills until it is confirmed, or the time for it is over.

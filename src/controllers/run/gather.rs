@@ -19,6 +19,7 @@ use super::{
 use crate::{
     access::switch::{self, Switch},
     api::{ExecutionPolicy, Run, SandboxSession},
+    kubernetes::apply::within,
     rules::session_name,
 };
 
@@ -156,7 +157,8 @@ async fn session(context: &Context, namespace: &str, name: &str, seen: Seen) -> 
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), namespace);
     let key = (namespace.to_owned(), name.to_owned(), seen);
     let name = name.to_owned();
-    let read = context.reads.sessions.get(key, move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
+    let read =
+        context.reads.sessions.get(key, move || async move { Ok(within(api.get_opt(&name)).await?.map(Arc::new)) });
     Ok(match shared(read.await)? {
         Some(session) => SessionView::Present(session),
         None => SessionView::Absent,
@@ -172,7 +174,7 @@ async fn policy(context: &Context, name: &str) -> Result<PolicyView, Error> {
     let read = context.reads.policies.get((name.to_owned(), seen), move || async move {
         let mut params = ListParams::default().fields(&format!("metadata.name={wanted}"));
         params.label_selector = selector;
-        Ok(api.list(&params).await?.items.into_iter().next().map(Arc::new))
+        Ok(within(api.list(&params)).await?.items.into_iter().next().map(Arc::new))
     });
     Ok(match shared(read.await)? {
         Some(policy) => context.policy_view(&policy),
@@ -187,13 +189,13 @@ async fn tenant(context: &Context, namespace: &str) -> Result<Tenant, Error> {
     let read = context
         .reads
         .namespaces
-        .get((name.clone(), seen), move || async move { Ok(api.get_opt(&name).await?.map(Arc::new)) });
+        .get((name.clone(), seen), move || async move { Ok(within(api.get_opt(&name)).await?.map(Arc::new)) });
     Ok(Tenant::of(shared(read.await)?.as_deref()))
 }
 
 /// A switch that cannot be read now is Frozen: nothing starts.
 async fn read_switch(context: &Context) -> Result<Switch, Error> {
     let api = context.config_maps();
-    let read = context.reads.switch.get((), move || async move { switch::read(&api).await });
+    let read = context.reads.switch.get((), move || async move { within(switch::read(&api)).await });
     Ok(read.await.unwrap_or(Switch::Frozen))
 }

@@ -33,6 +33,8 @@ pub async fn kill(context: &Context, sprite: &str, uid: &str) -> Result<bool, sp
     if find(context, sprite, uid).await?.is_some() {
         return Ok(false);
     }
-    let count = lock::trusted(context, sprite, runner::count_marked(uid), TRUSTED).await;
-    Ok(count.is_ok_and(|output| output.exit == Some(0) && output.stdout.trim_ascii() == b"0"))
+    // A script may have killed its runner, which would have swept: what carries the mark is swept from here then.
+    let none_left = |output: sprites::Output| output.exit == Some(0) && output.stdout.trim_ascii() == b"0";
+    let swept = lock::trusted(context, sprite, runner::sweep(uid), TRUSTED).await;
+    Ok(swept.is_ok_and(none_left))
 }

@@ -23,7 +23,7 @@ use crate::{
 use k8s_openapi::api::core::v1::Namespace;
 
 /// For how long a read is shared, from when it began.
-const SHARED: Duration = Duration::from_secs(1);
+pub const SHARED: Duration = Duration::from_secs(1);
 
 /// The result of a read.
 pub type Read<T, E> = Result<T, Arc<E>>;

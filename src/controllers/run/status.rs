@@ -91,6 +91,19 @@ pub fn finished_early(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus
     base(run, outcome.phase, outcome.reason, &outcome.message, now)
 }
 
+/// As little as says how a Run ended, for an object that leaves no room.
+pub fn least(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus {
+    let whole = finished_early(run, outcome, now);
+    let finished = whole.conditions.0.into_iter().filter(|c| c.type_ == "Finished").collect();
+    RunStatus {
+        observed_generation: whole.observed_generation,
+        phase: whole.phase,
+        reason: whole.reason,
+        conditions: Conditions(finished),
+        ..RunStatus::default()
+    }
+}
+
 /// Over; whether the output is stored is the caller's to say.
 pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> RunStatus {
     let Finished { outcome, captured, incomplete, id, finished_at, duration_ms } = finished;

@@ -12,7 +12,7 @@ use super::{
         events::{self, Notice},
     },
     decide,
-    gather::{LiveSprite, Observed},
+    gather::{Live, LiveSprite, Observed},
     lock,
     plan::{self, Effect, Plan, Remember, View},
     status,
@@ -35,13 +35,17 @@ use crate::{
 pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
     let Plan { effect, view, remember, next } = plan;
     let uid = o.session.uid().unwrap_or_default();
+    if matches!(o.live, Live::Present(_)) {
+        // Seen: an absence from before says nothing any more.
+        context.memories.update(&uid, |memory| memory.absent_since = None);
+    }
     if let Some(remember) = remember {
         context.memories.update(&uid, |memory| match remember {
             Remember::AbsentSince(then) => memory.absent_since = Some(then),
             Remember::Present => memory.absent_since = None,
             Remember::Proved => {
                 memory.absent_since = None;
-                memory.doubted = false;
+                memory.settled_doubts = o.memory.doubts;
             }
             Remember::StoppingSince(then) => memory.stopping_since = Some(then),
         });
@@ -77,9 +81,9 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
             follow(context, o, decide::after_lock(o, view, result.as_ref().copied())).await
         }
         (Effect::Destroy { name, id }, Some(view)) => {
-            destroy(context, o, &name, &id).await?;
+            let answered = destroy(context, o, &name, &id).await?;
             if o.session.metadata.deletion_timestamp.is_some() {
-                context.memories.update(&uid, |memory| memory.delete_answered = true);
+                context.memories.update(&uid, |memory| memory.delete_answered |= answered);
                 report(context, o, &o.session, view).await?;
                 return Ok(next);
             }
@@ -94,7 +98,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
 async fn follow(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
     let Plan { effect: _, view, remember, next } = plan;
     if remember == Some(Remember::Proved) {
-        context.memories.update(&o.session.uid().unwrap_or_default(), |memory| memory.doubted = false);
+        context.memories.update(&o.session.uid().unwrap_or_default(), |memory| memory.settled_doubts = o.memory.doubts);
     }
     if let Some(view) = view {
         report(context, o, &o.session, view).await?;
@@ -110,7 +114,7 @@ async fn create(
     name: String,
     view: View,
 ) -> Result<Next, Error> {
-    let session = Arc::new(api.get(&o.session.name_any()).await?);
+    let session = Arc::new(apply::within(api.get(&o.session.name_any())).await?);
     let recorded = session.status.as_ref().and_then(|s| s.sprite.as_ref());
     let licensed = session.uid() == o.session.uid()
         && session.metadata.deletion_timestamp.is_none()
@@ -157,20 +161,21 @@ async fn create(
     }
 }
 
-/// Destroys this instance: its id and our labels are read immediately before, since the wire has no precondition.
-async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Result<(), Error> {
+/// Destroys this instance: its id and our labels are read immediately before, since the wire has no precondition. Whether
+/// a DELETE of ours was answered: that no Sprite was found now is only one more look.
+async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Result<bool, Error> {
     context.lease.license()?;
     let live = match context.sprites.get(name).await {
         Ok(sprite) => LiveSprite::of(sprite, &o.labels),
-        Err(error) if error.is_absent() => return Ok(()),
+        Err(error) if error.is_absent() => return Ok(false),
         Err(error) => return Err(error.into()),
     };
     if live.id != id || !live.ours {
-        return Ok(());
+        return Ok(false);
     }
     match context.sprites.delete(name).await {
-        Ok(()) => Ok(()),
-        Err(error) if error.is_absent() => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.is_absent() => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

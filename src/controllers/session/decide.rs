@@ -29,6 +29,8 @@ use crate::{
 
 use std::time::Duration;
 
+/// Longest pause between Sprites that could not be proved, in seconds.
+const LONGEST_PAUSE: i64 = 300;
 /// Attempts to lock down a fresh instance before it is destroyed.
 pub const FRESH_ATTEMPTS: u32 = 3;
 
@@ -84,7 +86,7 @@ pub fn look_at(o: &Observed) -> Option<String> {
     let token = lockdown.token.as_deref().and_then(Token::parse);
     let unproved = token.as_ref().is_none_or(|t| compiled(o).is_some_and(|c| c.egress.hash() != t.egress));
     let due = lockdown.verified_at.as_ref().is_none_or(|at| since(at.0, o.now) >= o.timing.verify_interval);
-    let look = deleting || sprite.id.is_none() || unproved || due || o.memory.doubted;
+    let look = deleting || sprite.id.is_none() || unproved || due || o.memory.is_doubted();
     look.then_some(sprite.name)
 }
 
@@ -128,6 +130,13 @@ pub fn decide(o: &Observed) -> Plan {
         (None, Live::Absent | Live::NotAsked) => {
             if let Some((reason, message)) = obstacle {
                 return Plan::report(obstructed(&status, reason, message), Next::Change);
+            }
+            // Made again and again without ever being proved: each time it is waited longer, since each costs money.
+            let tries = sprite.incarnation.min(9);
+            let wait = if tries == 0 { 0 } else { (1i64 << (tries - 1)).min(LONGEST_PAUSE) };
+            let left = wait - sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
+            if left > 0 {
+                return Plan::report(provisioning(&status, "a Sprite is asked for anew after a pause"), after(left));
             }
             let name = sprite.name.clone();
             Plan::act(Effect::Create { name }, provisioning(&status, "the platform is asked for a Sprite"))

@@ -16,8 +16,10 @@ pub struct Memory {
     pub absent_since: Option<Timestamp>,
     /// Our DELETE of the recorded instance was answered.
     pub delete_answered: bool,
-    /// Somebody has reason to doubt the lockdown.
-    pub doubted: bool,
+    /// How often somebody had reason to doubt the lockdown.
+    pub doubts: u64,
+    /// How many of these were settled by a proof that began after them.
+    pub settled_doubts: u64,
     /// Runs that started since the totals were written.
     pub runs: u64,
     /// When a Run last started or ended, if not written yet.
@@ -26,6 +28,13 @@ pub struct Memory {
     pub activity_written: Option<Timestamp>,
     /// When Runs were first told to stop for a deletion.
     pub stopping_since: Option<Timestamp>,
+}
+
+impl Memory {
+    /// Whether a doubt is not settled.
+    pub const fn is_doubted(&self) -> bool {
+        self.doubts > self.settled_doubts
+    }
 }
 
 /// All of them, by session UID.

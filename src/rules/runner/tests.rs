@@ -154,7 +154,7 @@ fn the_spool_is_capped_while_the_caller_gets_everything() {
     let home = Home::new();
     let output = home.run(&launch(&home.1, home.0.path(), "head -c 100000 /dev/zero"));
     assert_eq!(output.stdout.len(), 100_000 + start_marker(&home.1).len());
-    assert_eq!(std::fs::metadata(home.guard().join("stdout")).unwrap().len(), 8192);
+    assert_eq!(std::fs::metadata(home.guard().join("stdout")).unwrap().len(), 8192 + 1024);
 }
 
 #[test]
@@ -270,4 +270,17 @@ fn a_term_signal_at_any_moment_leaves_a_record_or_no_guard_and_nothing_running()
         let good = matches!(guard, Some(Guard::Never | Guard::Record { code: 137, .. }));
         assert!(good, "after {delay} ms, exit {code:?}: {guard:?}");
     }
+}
+
+#[test]
+fn a_script_that_kills_its_runner_is_swept_by_its_mark() {
+    let home = Home::new();
+    let (argv, input) = launch(&home.1, home.0.path(), "kill -9 $PPID; sleep 67").encode().unwrap();
+    let mut child = home.spawn(&argv);
+    child.stdin.take().unwrap().write_all(&input).unwrap();
+    child.wait().unwrap();
+    let swept = home.exec(&sweep(&home.1), b"");
+    assert_eq!(text(&swept.stdout).trim(), "0");
+    let left = home.exec(&count_marked(&home.1), b"");
+    assert_eq!(text(&left.stdout).trim(), "0");
 }

@@ -201,7 +201,7 @@ fn a_proved_session_is_ready_and_asks_the_platform_only_when_it_is_due() {
     assert_eq!(look_at(&due).as_deref(), Some("so-1"));
     assert!(reads_rules(&due));
     let mut doubted = observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked);
-    doubted.memory.doubted = true;
+    doubted.memory.doubts = 1;
     assert!(look_at(&doubted).is_some());
 }
 
