@@ -12,6 +12,7 @@ mod gather;
 mod kill;
 mod prove;
 pub mod reads;
+mod start;
 mod status;
 
 use std::sync::Arc;
