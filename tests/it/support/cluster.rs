@@ -28,7 +28,6 @@ pub fn root() -> &'static Path {
 /// A control plane of our own. It ends when its standard input closes, so also when this process is killed.
 pub struct ControlPlane {
     kubeconfig: PathBuf,
-    _dir: tempfile::TempDir,
     child: Child,
 }
 
@@ -41,11 +40,13 @@ impl Drop for ControlPlane {
 
 impl ControlPlane {
     pub fn start() -> Self {
-        let dir = tempfile::Builder::new().prefix("controlplane-").tempdir().unwrap();
-        let state = dir.path().join("state");
-        let mut child = Command::new(root().join("dev/controlplane/up"))
-            .args(["--foreground", "--dir"])
-            .arg(&state)
+        // Removed by the shell below: nothing of this process runs any more when it is killed, and statics are not dropped.
+        let dir = tempfile::Builder::new().prefix("controlplane-").tempdir().unwrap().keep();
+        let state = dir.join("state");
+        let mut child = Command::new("bash")
+            .args(["-c", r#"trap : INT TERM HUP; "$1" --foreground --dir "$2/state"; rm -rf -- "$2""#, "plane"])
+            .arg(root().join("dev/controlplane/up"))
+            .arg(&dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -56,7 +57,7 @@ impl ControlPlane {
         assert!(ready.starts_with("ready"), "the control plane did not start: {ready}");
         // What it says later must not fill the pipe.
         std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
-        Self { kubeconfig: state.join("kubeconfig"), _dir: dir, child }
+        Self { kubeconfig: state.join("kubeconfig"), child }
     }
 
     pub fn kubeconfig(&self) -> &Path {
