@@ -122,6 +122,21 @@ async fn a_run_by_drive_has_a_session_of_its_own_that_ends_with_it() {
 }
 
 #[tokio::test]
+async fn a_run_by_drive_that_is_cancelled_at_once_leaves_no_session_behind() {
+    let tenant = Tenant::new().await;
+    for n in 0..5 {
+        let name = format!("r{n}");
+        tenant.run(&name, json!({"session": {"drive": "research"}, "bash": {"command": "sleep 300"}})).await;
+        let cancel = kube::api::Patch::Merge(json!({"spec": {"cancel": true}}));
+        tenant.runs().patch(&name, &kube::api::PatchParams::default(), &cancel).await.unwrap();
+        let run = tenant.finished(&name).await;
+        assert_eq!(reason(&run), "CancelRequested");
+        tenant.gone(tenant.sessions(), &format!("run-{}", run.metadata.uid.unwrap())).await;
+    }
+    assert!(tenant.living().await.is_empty());
+}
+
+#[tokio::test]
 async fn runs_of_one_conversation_share_one_sprite() {
     let tenant = Tenant::new().await;
     let session = json!({"drive": "research", "conversation": "conv-42"});

@@ -30,6 +30,10 @@ pub async fn reconcile(session: Arc<SandboxSession>, context: Arc<Context>) -> R
             context.wake_runs.wake(&namespace, &run);
         }
     }
+    // A Run that ended before its own session was seen has still to delete it.
+    for owner in observed.session.owner_references().iter().filter(|owner| owner.kind == "Run") {
+        context.wake_runs.wake(&namespace, &owner.name);
+    }
     // Whatever came of it, a Run that waits should look: it registers again if it still has to wait.
     context.wake_waiting(&namespace, &name);
     result
