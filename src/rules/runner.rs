@@ -154,14 +154,6 @@ fi"#;
     argv
 }
 
-/// Prints how many processes carry a Run's mark.
-pub fn count_marked(uid: &str) -> Vec<String> {
-    const SCRIPT: &str = r#"grep -lzxF "SO_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l"#;
-    let mut argv = bash(SCRIPT, "so-count");
-    argv.push(uid.to_owned());
-    argv
-}
-
 /// Kills every process that carries a Run's mark, until two scans find none; prints how many are left.
 pub fn sweep(uid: &str) -> Vec<String> {
     const SCRIPT: &str = r#"for ((scans = 0, tries = 0; scans < 2 && tries < 100; tries++)); do

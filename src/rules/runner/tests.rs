@@ -67,6 +67,13 @@ fn launch<'a>(uid: &'a str, directory: &'a Path, script: &'a str) -> Launch<'a> 
     }
 }
 
+/// Prints how many processes carry a Run's mark, and touches none.
+fn count_marked(uid: &str) -> Vec<String> {
+    let mut argv = bash(r#"grep -lzxF "SO_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l"#, "so-count");
+    argv.push(uid.to_owned());
+    argv
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
