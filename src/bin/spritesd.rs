@@ -12,8 +12,11 @@ fn main() -> ExitCode {
     if let Some(code) = cli::inner_part(std::env::args_os().nth(1).as_deref()) {
         return code;
     }
-    let cli = cli::Cli::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    if let Some(code) = cli::client_part(std::env::args_os()) {
+        return code;
+    }
+    let cli = cli::Cli::parse();
     cli::main(cli)
 }

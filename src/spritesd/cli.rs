@@ -1,6 +1,6 @@
 //! The command line of `spritesd`, and its life as a process. Parses and wires; decides nothing.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::error;
 
 use super::guest::{SelfProgram, agent, launch};
-use super::{Config, FaultRule, StartError};
+use super::world_cli::{self, WorldArgs};
+use super::{Config, FaultRule, Settings, StartError};
 
 /// First argument of a process that becomes a sandbox; not for people.
 pub(crate) const LAUNCH: &str = "guest-launch";
@@ -21,7 +22,7 @@ pub(crate) const AGENT: &str = "guest-agent";
 
 /// A local server that speaks the Sprites API; each Sprite is a sandbox on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "spritesd", version)]
+#[command(name = "spritesd", version, after_help = "`spritesd world --help`: the hosts outside of Sprites")]
 pub struct Cli {
     /// Address of the API; port 0 takes a free one, which the first line on stdout tells
     #[arg(long)]
@@ -35,27 +36,34 @@ pub struct Cli {
     /// What a Sprite is made of
     #[arg(long, value_enum, default_value_t = GuestKind::Bubblewrap)]
     guest: GuestKind,
-    /// What Sprites can reach
-    #[arg(long, value_enum, default_value_t = NetworkKind::None)]
-    network: NetworkKind,
     /// Loopback address of the log and the scripted failures; the second line on stdout tells it
     #[arg(long)]
     admin: Option<SocketAddr>,
     /// JSON file with scripted failures
     #[arg(long)]
     faults: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// `spritesd world …`: a client of a running server.
+#[derive(Debug, Parser)]
+#[command(name = "spritesd world", version)]
+struct WorldCli {
+    #[command(flatten)]
+    args: WorldArgs,
+}
+
+/// Becomes a client of a running server if the first argument says so.
+pub fn client_part(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let program = args.next()?;
+    (args.next()? == "world").then(|| world_cli::main(WorldCli::parse_from(std::iter::once(program).chain(args)).args))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum GuestKind {
     /// Namespaces made by bubblewrap
     Bubblewrap,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum NetworkKind {
-    /// Nothing but their own loopback
-    None,
 }
 
 /// Plays a part of a sandbox if this process was started for one. Call first in `main`, before any thread exists.
@@ -102,7 +110,7 @@ pub(crate) fn serve_with(cli: Cli, program: SelfProgram) -> ExitCode {
 }
 
 async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
-    let Cli { listen, data, token_file, guest: GuestKind::Bubblewrap, network: NetworkKind::None, admin, faults } = cli;
+    let Cli { listen, data, token_file, guest: GuestKind::Bubblewrap, admin, faults, settings } = cli;
     let faults: Vec<FaultRule> = match faults {
         Some(path) => serde_json::from_slice(&std::fs::read(path)?).map_err(|e| StartError::Faults(e.to_string()))?,
         None => Vec::new(),
@@ -110,7 +118,7 @@ async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
     let token = SecretString::from(std::fs::read_to_string(token_file)?.trim().to_owned());
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let server = super::start(Config { listen, admin, data, token, faults, program }).await?;
+    let server = super::start(Config { listen, admin, data, token, faults, program, settings }).await?;
     announce(server.address(), server.admin_address())?;
     tokio::select! {
         _ = terminate.recv() => {}

@@ -4,6 +4,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,12 +18,20 @@ use tracing::warn;
 
 /// The connection a request came on.
 #[derive(Debug, Clone)]
-pub(crate) struct Connection(CancellationToken);
+pub(crate) struct Connection {
+    cut: CancellationToken,
+    silent: Arc<AtomicBool>,
+}
 
 impl Connection {
     /// Ends it; nothing more is sent.
     pub(crate) fn cut(&self) {
-        self.0.cancel();
+        self.cut.cancel();
+    }
+
+    /// Keeps it open and lets nothing through any more, in either direction.
+    pub(crate) fn silence(&self) {
+        self.silent.store(true, Ordering::Relaxed);
     }
 }
 
@@ -43,7 +53,7 @@ impl Listener for CuttableListener {
                     drop(stream.set_nodelay(true));
                     let token = self.stop.child_token();
                     let cut = Box::pin(token.clone().cancelled_owned());
-                    return (Cuttable { stream, token, cut }, address);
+                    return (Cuttable { stream, token, cut, silent: Arc::default() }, address);
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: give the others time to end.
@@ -61,7 +71,7 @@ impl Listener for CuttableListener {
 
 impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
     fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
-        Self(stream.io().token.clone())
+        Self { cut: stream.io().token.clone(), silent: Arc::clone(&stream.io().silent) }
     }
 }
 
@@ -70,19 +80,24 @@ pub(crate) struct Cuttable {
     stream: TcpStream,
     token: CancellationToken,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    silent: Arc<AtomicBool>,
 }
 
 impl Cuttable {
-    fn check(&self) -> io::Result<()> {
-        if self.token.is_cancelled() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+    /// What to answer in place of reading or writing: an error once it is cut, nothing while it is silent.
+    fn instead(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Error>> {
+        // Registers to be woken by the cut.
+        if self.token.is_cancelled() || self.cut.as_mut().poll(cx).is_ready() {
+            return Some(Poll::Ready(io::ErrorKind::ConnectionAborted.into()));
+        }
+        self.silent.load(Ordering::Relaxed).then_some(Poll::Pending)
     }
 }
 
 impl AsyncRead for Cuttable {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        // A connection always has a read waiting: this is what wakes it.
-        if self.cut.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        if let Some(instead) = self.instead(cx) {
+            return instead.map(Err);
         }
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
@@ -90,7 +105,9 @@ impl AsyncRead for Cuttable {
 
 impl AsyncWrite for Cuttable {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.check()?;
+        if let Some(instead) = self.instead(cx) {
+            return instead.map(Err);
+        }
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
@@ -99,7 +116,9 @@ impl AsyncWrite for Cuttable {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.check()?;
+        if let Some(instead) = self.instead(cx) {
+            return instead.map(Err);
+        }
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 
@@ -108,7 +127,9 @@ impl AsyncWrite for Cuttable {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check()?;
+        if let Some(instead) = self.instead(cx) {
+            return instead.map(Err);
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -5,7 +5,8 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use jiff::Timestamp;
 use serde_json::json;
 
 /// A refusal, in the dialect its route speaks.
@@ -25,10 +26,59 @@ pub(crate) enum ApiError {
     Text(StatusCode, String),
     /// A failed file operation.
     File(FileError),
-    /// 429 with the seconds to wait.
-    RateLimited(u64),
+    /// 429 with everything clients read.
+    Limited(Limited),
     /// Our own failure; the detail goes to the log, not to the client.
     Internal,
+}
+
+/// A limit of the account that was reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limited {
+    /// The rule's name on the wire.
+    pub(crate) rule: &'static str,
+    /// How much is allowed, and how much there is.
+    pub(crate) limit: u64,
+    pub(crate) current: u64,
+    /// In how many seconds; 0 where the rule has no window.
+    pub(crate) window: u64,
+    /// When to try again, in seconds.
+    pub(crate) retry_after: u64,
+}
+
+impl Limited {
+    /// As many Sprites as may be are running.
+    pub(crate) fn running(limit: u64) -> Self {
+        Self { rule: "concurrent_sprite_limit_exceeded", limit, current: limit, window: 0, retry_after: 5 }
+    }
+
+    /// As many Sprites as may be were created in the last `window` seconds.
+    pub(crate) fn created(limit: u64, current: u64, window: u64, retry_after: u64) -> Self {
+        Self { rule: "sprite_creation_rate_limited", limit, current, window, retry_after }
+    }
+}
+
+impl IntoResponse for Limited {
+    fn into_response(self) -> Response {
+        let Self { rule, limit, current, window, retry_after } = self;
+        let body = json!({
+            "error": rule,
+            "message": format!("Limit of {limit} reached. Try again in {retry_after} seconds."),
+            "limit": limit, "window_seconds": window, "current_count": current,
+            "retry_after_seconds": retry_after,
+            "upgrade_available": false, "upgrade_url": "",
+        });
+        let mut response = (StatusCode::TOO_MANY_REQUESTS, Json(body)).into_response();
+        let reset = Timestamp::now().as_second().unsigned_abs() + retry_after;
+        let headers = response.headers_mut();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
+        for (name, value) in [("limit", limit), ("remaining", limit.saturating_sub(current)), ("reset", reset)] {
+            if let Ok(name) = HeaderName::try_from(format!("x-ratelimit-{name}")) {
+                headers.insert(name, HeaderValue::from(value));
+            }
+        }
+        response
+    }
 }
 
 /// A failed file operation as clients tell it apart: by `code`, or by words in `error`.
@@ -96,17 +146,7 @@ impl IntoResponse for ApiError {
             Self::Invalid(errors) => (StatusCode::BAD_REQUEST, Json(json!({ "errors": errors }))).into_response(),
             Self::Text(status, text) => (status, text).into_response(),
             Self::File(error) => (error.status(), Json(error)).into_response(),
-            Self::RateLimited(seconds) => {
-                let body = json!({
-                    "error": "sprite_creation_rate_limited",
-                    "message": "Rate limit exceeded. Please try again later.",
-                    "limit": 1, "window_seconds": seconds, "current_count": 1,
-                    "retry_after_seconds": seconds, "upgrade_available": false,
-                });
-                let mut response = (StatusCode::TOO_MANY_REQUESTS, Json(body)).into_response();
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-                response
-            }
+            Self::Limited(limited) => limited.into_response(),
         }
     }
 }

@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 
+/// How far apart the pieces of a slow answer are if the rule does not say.
+const SLOW: Duration = Duration::from_millis(100);
+
 /// One scripted failure. A call meets the first rule that fits it and is not used up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
     /// The name of the call: `create`, `get`, `list`, `update`, `delete`, `policy.get`, `policy.set`, `exec`,
-    /// `exec.attach`, `exec.list`, `exec.kill`, `fs.read`, `fs.write`, `fs.list`, `fs.delete`; `*` is any.
+    /// `exec.attach`, `exec.list`, `exec.kill`, `exec.http`, `control`, `proxy`, `ports.watch`, `fs.read`, `fs.write`,
+    /// `fs.list`, `fs.delete`, `fs.rename`, `fs.copy`, `fs.chmod`, `fs.chown`, `fs.watch`; `*` is any.
     pub route: String,
     /// HTTP method; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +70,21 @@ pub enum Effect {
     ExitFrameLost,
     /// The connection drops after the first frame of standard output.
     EarlyClose,
+    /// The exit frame and a normal close, without any output.
+    OutputLost,
+    /// The connection stays open and nothing comes any more, not even an answer to a ping: for exec after the first
+    /// frame of standard output, else in place of the answer. The client's bytes are still taken by the kernel.
+    HalfOpen,
+    /// The answer comes in small pieces, `delay` apart (100 ms if absent).
+    Slow,
+    /// The answer's body ends in the middle, with a length that fits.
+    TruncatedBody,
+    /// Before the call the Sprite is deleted and made anew under its name: another id, no files, open egress.
+    InstanceReplaced,
+    /// A list does not show the Sprites whose names contain `match`.
+    ListMissingEntry,
+    /// Before the call the Sprite's disk gets full; it stays so until the rules are replaced.
+    DiskFull,
 }
 
 /// A call, as rules see it.
@@ -78,12 +97,21 @@ pub(crate) struct Call<'a> {
 }
 
 /// What a call met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) effect: Effect,
     pub(crate) delay: Duration,
     pub(crate) status: u16,
     pub(crate) retry_after: u64,
+    /// The rule's `match`.
+    pub(crate) matching: String,
+}
+
+impl Fault {
+    /// How far apart the pieces of a slow answer are.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.delay.is_zero() { SLOW } else { self.delay }
+    }
 }
 
 /// The rules in force.
@@ -129,6 +157,7 @@ impl Faults {
                 delay,
                 status: rule.status.unwrap_or(503),
                 retry_after: rule.retry_after.unwrap_or(1),
+                matching: rule.matching.clone().unwrap_or_default(),
             });
         }
         None
@@ -159,7 +188,9 @@ impl FaultRule {
     fn fits(&self, call: &Call<'_>) -> bool {
         (self.route == "*" || self.route == call.route)
             && self.method.as_deref().is_none_or(|method| method.eq_ignore_ascii_case(call.method))
-            && self.matching.as_deref().is_none_or(|part| call.sprite.contains(part) || call.argv.contains(part))
+            // What a list is to leave out does not name the call.
+            && (self.effect == Effect::ListMissingEntry
+                || self.matching.as_deref().is_none_or(|part| call.sprite.contains(part) || call.argv.contains(part)))
     }
 }
 

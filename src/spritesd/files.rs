@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use futures::{Stream, StreamExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::net::unix::pipe;
 
 use super::errors::FileError;
 use super::guest::protocol::{Answer, Request};
@@ -14,8 +17,8 @@ use super::guest::{Guest, GuestError};
 use super::sprite::blocking;
 
 const CHUNK: usize = 64 * 1024;
-/// Bound of the agent's listing as JSON.
-const LARGEST_LISTING: u64 = 16 << 20;
+/// Bound of what the agent tells of a tree, as JSON.
+const LARGEST_REPORT: u64 = 64 << 20;
 
 /// Why a file operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,8 +52,13 @@ pub(crate) async fn open(guest: &Guest, path: String) -> Result<Opened, FilesErr
 }
 
 impl Opened {
-    /// Streams `length` bytes from `start`, fewer if the file shrinks meanwhile.
-    pub(crate) fn stream(self, start: u64, length: u64) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    /// Streams `length` bytes from `start`, fewer if the file shrinks meanwhile. `held` is dropped at the end.
+    pub(crate) fn stream<T: Send + 'static>(
+        self,
+        start: u64,
+        length: u64,
+        held: T,
+    ) -> impl Stream<Item = io::Result<Bytes>> + Send {
         let Self { mut file, .. } = self;
         let (chunks, queue) = tokio::sync::mpsc::channel(4);
         // One blocking task a transfer, ended by the client's leaving at the next chunk.
@@ -75,7 +83,10 @@ impl Opened {
                 }
             }
         });
-        futures::stream::unfold(queue, |mut queue| async move { Some((queue.recv().await?, queue)) })
+        futures::stream::unfold(
+            (queue, held),
+            |(mut queue, held)| async move { Some((queue.recv().await?, (queue, held))) },
+        )
     }
 }
 
@@ -139,28 +150,64 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// The entries of a directory, or the one of a file, as a JSON array.
-pub(crate) async fn list(guest: &Guest, path: String, recursive: bool) -> Result<Vec<serde_json::Value>, FilesError> {
+/// What an operation on a tree met.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// A JSON array, as the agent wrote it.
+    pub(crate) items: Box<RawValue>,
+    /// How many there were; more than `items` holds where that is bounded.
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Asks for something that is told through a descriptor, and gives that with the answer.
+async fn told(guest: &Guest, request: Request) -> Result<(Vec<u8>, Answer), FilesError> {
     let (reader, writer) = io::pipe()?;
     // Read while the agent writes: a pipe holds little.
     let reading = tokio::task::spawn_blocking(move || {
         let mut text = Vec::new();
-        reader.take(LARGEST_LISTING).read_to_end(&mut text).map(|_| text)
+        reader.take(LARGEST_REPORT).read_to_end(&mut text).map(|_| text)
     });
-    let answer = guest.ask(Request::List { path, recursive }, &[writer.as_fd()]).await;
+    let answer = guest.ask(request, &[writer.as_fd()]).await;
     drop(writer);
-    match answer? {
-        (Answer::Done, _) => {}
-        (answer, _) => return Err(unexpected(answer)),
-    }
-    let text = reading.await.map_err(io::Error::other)??;
-    Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
+    let (answer, _) = answer?;
+    Ok((reading.await.map_err(io::Error::other)??, answer))
 }
 
-/// Removes a path.
-pub(crate) async fn delete(guest: &Guest, path: String, recursive: bool) -> Result<(), FilesError> {
-    match guest.ask(Request::Delete { path, recursive }, &[]).await? {
+/// Asks for an operation that reports: list, copy, chmod or chown.
+pub(crate) async fn reported(guest: &Guest, request: Request) -> Result<Report, FilesError> {
+    match told(guest, request).await? {
+        (text, Answer::Counted { count, bytes }) => {
+            Ok(Report { items: serde_json::from_slice(&text).map_err(io::Error::from)?, count, bytes })
+        }
+        (_, answer) => Err(unexpected(answer)),
+    }
+}
+
+/// Asks for an operation without a report: delete or rename.
+pub(crate) async fn done(guest: &Guest, request: Request) -> Result<(), FilesError> {
+    match guest.ask(request, &[]).await? {
         (Answer::Done, _) => Ok(()),
+        (answer, _) => Err(unexpected(answer)),
+    }
+}
+
+/// The guest's listening sockets.
+pub(crate) async fn ports<T: DeserializeOwned>(guest: &Guest) -> Result<Vec<T>, FilesError> {
+    match told(guest, Request::Ports).await? {
+        (text, Answer::Done) => Ok(serde_json::from_slice(&text).map_err(io::Error::from)?),
+        (_, answer) => Err(unexpected(answer)),
+    }
+}
+
+/// Watches files; gives the stream of events, one JSON object a line. The watch ends when that is dropped.
+pub(crate) async fn watch(guest: &Guest, paths: Vec<String>, recursive: bool) -> Result<pipe::Receiver, FilesError> {
+    let (reader, writer) = io::pipe()?;
+    let request = Request::Watch { paths, recursive };
+    let answer = guest.ask(request, &[writer.as_fd()]).await;
+    drop(writer);
+    match answer? {
+        (Answer::Done, _) => Ok(pipe::Receiver::from_owned_fd(reader.into())?),
         (answer, _) => Err(unexpected(answer)),
     }
 }
@@ -173,6 +220,8 @@ fn unexpected(answer: Answer) -> FilesError {
         | Answer::NotSpawned { .. }
         | Answer::Gone
         | Answer::Opened { .. }
-        | Answer::Written { .. } => FilesError::Guest(GuestError::Confused),
+        | Answer::Written { .. }
+        | Answer::Counted { .. }
+        | Answer::Connected { .. } => FilesError::Guest(GuestError::Confused),
     }
 }

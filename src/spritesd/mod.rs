@@ -10,7 +10,10 @@
 //!                 store: what survives      faults, log, admin: for tests
 //! ```
 
+mod activity;
 mod admin;
+mod cgroup;
+mod checkpoints;
 pub mod cli;
 mod connection;
 mod duration;
@@ -19,15 +22,26 @@ mod exec;
 mod faults;
 mod files;
 mod guest;
+mod guest_api;
+mod holder;
+mod lifecycle;
 mod log;
 mod names;
+mod network;
+mod platform;
 mod policy;
 mod registry;
 mod routes;
+mod services;
+mod settings;
 mod sprite;
+mod storage;
 mod store;
+mod tasks;
 #[cfg(test)]
 mod tests;
+mod witness;
+mod world_cli;
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,15 +56,13 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use cli::{AGENT, LAUNCH};
 pub use faults::{Effect, FaultRule};
 pub use guest::SelfProgram;
+pub use settings::{GroupKind, Limit, NetworkKind, OnCold, Rate, RestorePolicy, Settings};
 
 use connection::{Connection, CuttableListener};
 use faults::Faults;
-use guest::Spawner;
-use log::EventLog;
+use holder::Holder;
 use registry::Registry;
 use routes::App;
-use sprite::{Shared, blocking};
-use store::Store;
 
 /// What a server needs to know.
 #[derive(Debug)]
@@ -67,6 +79,8 @@ pub struct Config {
     pub faults: Vec<FaultRule>,
     /// How the server starts parts of itself.
     pub program: SelfProgram,
+    /// How the platform behaves.
+    pub settings: Settings,
 }
 
 /// Why a server did not start.
@@ -81,6 +95,9 @@ pub enum StartError {
     /// The admin's address has no token, so nobody else may reach it.
     #[error("the admin address must be loopback")]
     AdminNotLoopback,
+    /// The world cannot be made, or a host of it makes no sense.
+    #[error("{0}")]
+    Network(String),
     /// The scripted failures make no sense.
     #[error("invalid faults: {0}")]
     Faults(String),
@@ -91,6 +108,7 @@ pub struct Server {
     address: SocketAddr,
     admin: Option<SocketAddr>,
     app: Arc<App>,
+    holder: Option<Holder>,
     serving: JoinHandle<io::Result<()>>,
     helping: Option<JoinHandle<io::Result<()>>>,
     failed: CancellationToken,
@@ -100,7 +118,7 @@ pub struct Server {
 
 /// Starts a server. Every Sprite found in the data directory is cold.
 pub async fn start(config: Config) -> Result<Server, StartError> {
-    let Config { listen, admin, data, token, faults, program } = config;
+    let Config { listen, admin, data, token, faults, program, settings } = config;
     if token.expose_secret().is_empty() {
         return Err(StartError::NoToken);
     }
@@ -111,13 +129,15 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
     scripted.replace(faults).map_err(StartError::Faults)?;
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
-    let spawner = Spawner::start()?;
-    let registry = blocking(move || {
-        let store = Store::open(&data)?;
-        Registry::load(Arc::new(Shared { store, log: EventLog::default(), spawner, program }))
-    })
-    .await?;
-    let app = Arc::new(App { registry, faults: scripted, token, port: address.port() });
+    let (shared, holder) = platform::build(&data, settings, program).await?;
+    let registry = Registry::load(Arc::new(shared)).await?;
+    let app = Arc::new(App {
+        registry,
+        faults: scripted,
+        token,
+        port: address.port(),
+        holder: holder.as_ref().map_or(0, Holder::pid),
+    });
     let (failed, cut) = (CancellationToken::new(), CancellationToken::new());
     let listener = CuttableListener { listener, stop: cut.clone() };
     let service = routes::router(Arc::clone(&app)).into_make_service_with_connect_info::<Connection>();
@@ -137,7 +157,7 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
             (Some(address), Some(tokio::spawn(async move { axum::serve(listener, router).await })))
         }
     };
-    Ok(Server { address, admin, app, serving, helping, failed, cut })
+    Ok(Server { address, admin, app, holder, serving, helping, failed, cut })
 }
 
 impl Server {
@@ -158,12 +178,15 @@ impl Server {
     }
 
     /// Power loss: all guests end, Sprites stay with their files and policies.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.serving.abort();
         if let Some(helping) = &self.helping {
             helping.abort();
         }
         self.app.registry.close().await;
         self.cut.cancel();
+        if let Some(holder) = &mut self.holder {
+            holder.stop().await;
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! One Sprite: what is known of it, its guest while one runs, and its sessions. Knows nothing of HTTP.
+//! One Sprite: what is known of it, and its sessions. When it sleeps and wakes is the business of `lifecycle`. Knows
+//! nothing of HTTP.
 //!
 //! Lock order: `lifecycle` (async, held across starting and stopping) before the plain mutexes, which are held for
 //! moments and never across an await.
@@ -6,15 +7,23 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use tracing::{info, warn};
+use tokio::sync::{Semaphore, broadcast, watch};
+use tracing::warn;
 
+use super::activity::Activity;
+use super::cgroup::Groups;
 use super::exec::session::{Begun, Command, Session};
-use super::guest::launch::LaunchPlan;
-use super::guest::{Guest, GuestError, SelfProgram, Spawner};
+use super::guest::{GuestError, SelfProgram, Spawner};
+use super::lifecycle::{Meter, Power, Status};
 use super::log::EventLog;
+use super::network::World;
+use super::services::Services;
+use super::settings::Settings;
+use super::storage::Storage;
 use super::store::{Meta, Store};
+use super::tasks::Tasks;
+use super::witness::Witness;
 
 /// How many ended sessions are remembered, to tell "ended" from "never was".
 const REMEMBERED: usize = 1024;
@@ -22,9 +31,30 @@ const REMEMBERED: usize = 1024;
 /// What all Sprites of a server share.
 pub(crate) struct Shared {
     pub(crate) store: Store,
-    pub(crate) log: EventLog,
+    pub(crate) log: Arc<EventLog>,
+    /// Sees processes start; none where the kernel does not let us.
+    pub(crate) witness: Option<Arc<Witness>>,
     pub(crate) spawner: Spawner,
     pub(crate) program: SelfProgram,
+    /// What is outside of Sprites, if they have a network.
+    pub(crate) world: Option<World>,
+    pub(crate) settings: Settings,
+    pub(crate) storage: Storage,
+    pub(crate) groups: Groups,
+    /// How many more Sprites may be running.
+    pub(crate) capacity: Arc<Semaphore>,
+    /// Names of Sprites that have just changed their state.
+    pub(crate) changes: broadcast::Sender<String>,
+}
+
+impl Shared {
+    /// Lets the witness see what starts in a Sprite.
+    pub(super) fn watch(&self, meta: &Meta) {
+        let etc = self.store.directory(&meta.name).join("etc");
+        if let Some(Err(error)) = self.witness.as_ref().map(|witness| witness.watch(&meta.name, &meta.id, &etc)) {
+            warn!(%error, sprite = meta.name, "starts of processes are not witnessed");
+        }
+    }
 }
 
 /// Why a Sprite could not be woken.
@@ -33,6 +63,9 @@ pub(crate) enum WakeError {
     /// It is being deleted, or the server stops.
     #[error("the sprite is going away")]
     Closing,
+    /// As many Sprites as may be running are.
+    #[error("{0} sprites are running, which is the limit")]
+    Capacity(u32),
     /// Its sandbox failed.
     #[error(transparent)]
     Guest(#[from] GuestError),
@@ -47,12 +80,25 @@ pub(crate) enum Found {
 
 /// A Sprite.
 pub(crate) struct Sprite {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     meta: Mutex<Meta>,
-    guest: Mutex<Option<Arc<Guest>>>,
+    /// Its sandbox, if there is one.
+    pub(super) power: Mutex<Power>,
+    /// What it looks like from outside.
+    pub(super) status: watch::Sender<Status>,
+    /// How long it has been awake.
+    pub(super) meter: Mutex<Meter>,
     sessions: Mutex<Sessions>,
-    /// Serializes wake and close; true once closed for good.
-    lifecycle: tokio::sync::Mutex<bool>,
+    /// What keeps it awake.
+    pub(crate) activity: Arc<Activity>,
+    /// What its guest asked to be kept awake for.
+    pub(crate) tasks: Arc<Tasks>,
+    /// The programs that run whenever it does.
+    pub(super) services: Services,
+    /// Serializes wake, sleep and close; true once closed for good.
+    pub(super) lifecycle: tokio::sync::Mutex<bool>,
+    /// Serializes the making, putting back and removing of copies of its files. Taken before `lifecycle`.
+    pub(super) copying: tokio::sync::Mutex<()>,
     /// Serializes changes of the stored metadata; true once there must be no more, because the name may soon be
     /// another Sprite's.
     saving: tokio::sync::Mutex<bool>,
@@ -69,9 +115,15 @@ impl Sprite {
         Arc::new(Self {
             shared,
             meta: Mutex::new(meta),
-            guest: Mutex::default(),
+            power: Mutex::default(),
+            status: watch::Sender::new(Status::Cold),
+            meter: Mutex::default(),
             sessions: Mutex::default(),
+            activity: Activity::new(),
+            tasks: Arc::default(),
+            services: Services::default(),
             lifecycle: tokio::sync::Mutex::default(),
+            copying: tokio::sync::Mutex::default(),
             saving: tokio::sync::Mutex::default(),
         })
     }
@@ -79,11 +131,6 @@ impl Sprite {
     /// A copy of what is known of it.
     pub(crate) fn meta(&self) -> Meta {
         self.lock_meta().clone()
-    }
-
-    /// `cold` or `running`; there is no idle life cycle yet.
-    pub(crate) fn status(&self) -> &'static str {
-        if self.running_guest().is_some() { "running" } else { "cold" }
     }
 
     /// Changes what is known, durably; in memory only once it is on disk.
@@ -106,47 +153,15 @@ impl Sprite {
         self.shared.log.add(event, &meta.name, &meta.id, detail);
     }
 
-    /// Its guest, started if there is none.
-    pub(crate) async fn wake(self: &Arc<Self>) -> Result<Arc<Guest>, WakeError> {
-        let closed = self.lifecycle.lock().await;
-        if *closed {
-            return Err(WakeError::Closing);
-        }
-        if let Some(guest) = self.running_guest() {
-            return Ok(guest);
-        }
-        let meta = self.meta();
-        let program = &self.shared.program;
-        let plan = LaunchPlan {
-            hostname: meta.name.clone(),
-            directory: self.shared.store.directory(&meta.name),
-            user: meta.user,
-            agent: program.path.clone(),
-            agent_args: program.agent.clone(),
-        };
-        let guest = Guest::start(&self.shared.spawner, program, &plan).await?;
-        *self.lock_guest() = Some(Arc::clone(&guest));
-        self.record("wake", json!({}));
-        info!(sprite = meta.name, "awake");
-        let sprite = Arc::clone(self);
-        // The first program need not wait for the disk.
-        tokio::spawn(async move {
-            let now = Timestamp::now();
-            if let Err(error) = sprite.change(|meta| meta.last_running_at = Some(now)).await {
-                warn!(%error, "cannot save the time of waking");
-            }
-        });
-        Ok(guest)
-    }
-
     /// Starts a command in its guest.
     pub(crate) async fn begin(self: &Arc<Self>, command: Command) -> Result<Begun, WakeError> {
-        let guest = self.wake().await?;
+        let awake = self.wake().await?;
         let argv = command.spawn.argv.clone();
         self.record("exec", json!({ "argv": argv, "policy": self.lock_meta().network.clone() }));
         let (registering, ending) = (Arc::clone(self), Arc::clone(self));
         let begun = Session::begin(
-            &guest,
+            &awake,
+            Arc::clone(&self.activity),
             command,
             |session| registering.register(session),
             move |session, end| {
@@ -176,14 +191,8 @@ impl Sprite {
         }
     }
 
-    /// Ends its guest for good and returns when no process of it is left.
-    pub(crate) async fn close(&self) {
-        let mut closed = self.lifecycle.lock().await;
-        *closed = true;
-        let guest = self.lock_guest().take();
-        if let Some(guest) = guest {
-            guest.stop().await;
-        }
+    /// Nothing may be saved after this.
+    pub(super) async fn seal(&self) {
         *self.saving.lock().await = true;
     }
 
@@ -205,16 +214,8 @@ impl Sprite {
         }
     }
 
-    fn running_guest(&self) -> Option<Arc<Guest>> {
-        self.lock_guest().as_ref().filter(|guest| guest.is_alive()).cloned()
-    }
-
     fn lock_meta(&self) -> MutexGuard<'_, Meta> {
         self.meta.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_guest(&self) -> MutexGuard<'_, Option<Arc<Guest>>> {
-        self.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_sessions(&self) -> MutexGuard<'_, Sessions> {

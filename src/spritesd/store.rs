@@ -1,4 +1,5 @@
-//! What survives: one directory a Sprite, with `meta.json` and the parts its guest sees.
+//! What survives of a Sprite besides the files its guest writes: one directory each, with `meta.json` and what is
+//! shown to the guest read-only.
 //!
 //! A Sprite exists exactly when `sprites/<name>/meta.json` does. It is made complete beside and renamed into place,
 //! and renamed away before it is taken apart, so that a crash at any point leaves all of it or nothing.
@@ -7,19 +8,23 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tracing::warn;
 
+use super::checkpoints::Checkpoint;
 use super::guest::etc::write_etc;
-use super::guest::launch::PARTS;
 use super::policy::NetworkPolicy;
+use super::services::definition::All;
 
 /// The first host user a guest may run as. One a Sprite: files, limits and IPC of two never meet.
 const FIRST_USER: u32 = 700_000;
+
+/// What a Sprite's directory holds: the guest's `/etc`, its policy to read, logs of services, the socket of its API.
+const PARTS: [&str; 4] = ["etc", "policy", "logs", "run"];
 
 /// What is known of one Sprite besides its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +37,19 @@ pub(crate) struct Meta {
     pub(crate) updated_at: Timestamp,
     pub(crate) last_running_at: Option<Timestamp>,
     pub(crate) network: NetworkPolicy,
+    /// Other policies, kept as they were set.
+    #[serde(default)]
+    pub(crate) privileges: Option<Value>,
+    #[serde(default)]
+    pub(crate) resources: Option<Value>,
+    /// Copies of its files, the oldest first.
+    pub(crate) checkpoints: Vec<Checkpoint>,
+    /// The copy its files were last made from or copied to.
+    pub(crate) checkpoint: String,
+    pub(crate) next_checkpoint: u64,
+    /// Programs that run whenever it does.
+    #[serde(default)]
+    pub(crate) services: All,
     /// Host user of the guest; none when the server is no superuser.
     pub(crate) user: Option<u32>,
 }
@@ -75,17 +93,25 @@ impl Store {
         Ok(Self { root, lock })
     }
 
-    /// Every Sprite there is. One that cannot be read is left alone and named in the log.
-    pub(crate) fn load(&self) -> io::Result<Vec<Meta>> {
-        let mut all = Vec::new();
+    /// The directory.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Every Sprite there is, and whether that is all: one that cannot be read is left alone and named in the log.
+    pub(crate) fn load(&self) -> io::Result<(Vec<Meta>, bool)> {
+        let (mut all, mut complete) = (Vec::new(), true);
         for entry in std::fs::read_dir(self.root.join("sprites"))? {
             let directory = entry?.path();
             match read_meta(&directory) {
                 Ok(meta) => all.push(meta),
-                Err(error) => warn!(directory = %directory.display(), %error, "not a Sprite"),
+                Err(error) => {
+                    warn!(directory = %directory.display(), %error, "not a Sprite");
+                    complete = false;
+                }
             }
         }
-        Ok(all)
+        Ok((all, complete))
     }
 
     /// Lets another server have the directory; nothing may be changed after this.
@@ -114,13 +140,7 @@ impl Store {
             std::fs::create_dir(incoming.join(part))?;
         }
         write_etc(&incoming.join("etc"), &meta.name)?;
-        for (part, mode) in [("home", 0o755), ("workspace", 0o755), ("tmp", 0o1777)] {
-            let path = incoming.join(part);
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
-            if meta.user.is_some() {
-                std::os::unix::fs::chown(&path, meta.user, meta.user)?;
-            }
-        }
+        write_policy(incoming, meta)?;
         write_meta(incoming, meta)?;
         std::fs::rename(incoming, self.directory(&meta.name))?;
         sync(&self.root.join("sprites"))
@@ -128,6 +148,7 @@ impl Store {
 
     /// Replaces what is known of a Sprite, durably.
     pub(crate) fn save(&self, meta: &Meta) -> io::Result<()> {
+        write_policy(&self.directory(&meta.name), meta)?;
         write_meta(&self.directory(&meta.name), meta)
     }
 
@@ -136,7 +157,7 @@ impl Store {
         let trash = self.root.join("trash").join(&meta.id);
         std::fs::rename(self.directory(&meta.name), &trash)?;
         sync(&self.root.join("sprites"))?;
-        remove_tree(&trash)
+        std::fs::remove_dir_all(&trash)
     }
 }
 
@@ -151,6 +172,17 @@ pub(crate) fn free_user<'a>(all: impl Iterator<Item = &'a Meta>) -> Option<u32> 
 
 fn read_meta(directory: &Path) -> io::Result<Meta> {
     Ok(serde_json::from_slice(&std::fs::read(directory.join("meta.json"))?)?)
+}
+
+/// What the guest sees of its policy; `meta.json` is what counts.
+fn write_policy(directory: &Path, meta: &Meta) -> io::Result<()> {
+    let (file, temporary) = (directory.join("policy/network.json"), directory.join("policy/.network.json.new"));
+    let text = serde_json::to_vec_pretty(&meta.network)?;
+    if std::fs::read(&file).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    std::fs::write(&temporary, text)?;
+    std::fs::rename(temporary, file)
 }
 
 fn write_meta(directory: &Path, meta: &Meta) -> io::Result<()> {
@@ -168,31 +200,9 @@ fn sync(directory: &Path) -> io::Result<()> {
 
 fn clear(directory: &Path) -> io::Result<()> {
     if directory.exists() {
-        remove_tree(directory)?;
+        std::fs::remove_dir_all(directory)?;
     }
     std::fs::create_dir_all(directory)
-}
-
-/// Removes a tree a guest has made, which may hold directories its owner cannot enter.
-fn remove_tree(path: &Path) -> io::Result<()> {
-    let Err(first) = std::fs::remove_dir_all(path) else {
-        return Ok(());
-    };
-    if first.kind() != io::ErrorKind::PermissionDenied {
-        return Err(first);
-    }
-    open_up(path)?;
-    std::fs::remove_dir_all(path)
-}
-
-fn open_up(path: &Path) -> io::Result<()> {
-    if std::fs::symlink_metadata(path)?.is_dir() {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
-        for entry in std::fs::read_dir(path)? {
-            open_up(&entry?.path())?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -209,6 +219,12 @@ mod tests {
             updated_at: Timestamp::UNIX_EPOCH,
             last_running_at: None,
             network: NetworkPolicy::default(),
+            privileges: None,
+            resources: None,
+            checkpoints: Vec::new(),
+            checkpoint: String::new(),
+            next_checkpoint: 1,
+            services: All::new(),
             user: None,
         }
     }
@@ -225,11 +241,11 @@ mod tests {
         drop(store);
 
         let store = Store::open(dir.path()).unwrap();
-        let mut all = store.load().unwrap();
+        let (mut all, _) = store.load().unwrap();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         assert_eq!(all, [one.clone(), meta("two")]);
         store.discard(&one).unwrap();
-        assert_eq!(store.load().unwrap(), [meta("two")]);
+        assert_eq!(store.load().unwrap(), (vec![meta("two")], true));
         assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
     }
 
@@ -240,11 +256,11 @@ mod tests {
         store.create(&meta("kept")).unwrap();
         drop(store);
         // Died while creating, while saving, and while deleting.
-        std::fs::create_dir_all(dir.path().join("incoming/sprite-half/home")).unwrap();
+        std::fs::create_dir_all(dir.path().join("incoming/sprite-half/etc")).unwrap();
         std::fs::write(dir.path().join("sprites/kept/meta.json.new"), "{").unwrap();
-        std::fs::create_dir_all(dir.path().join("trash/sprite-gone/home")).unwrap();
+        std::fs::create_dir_all(dir.path().join("trash/sprite-gone/etc")).unwrap();
         let store = Store::open(dir.path()).unwrap();
-        assert_eq!(store.load().unwrap(), [meta("kept")]);
+        assert_eq!(store.load().unwrap(), (vec![meta("kept")], true));
         assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
     }
@@ -256,15 +272,5 @@ mod tests {
         assert_eq!(Store::open(dir.path()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         drop(first);
         Store::open(dir.path()).unwrap();
-    }
-
-    #[test]
-    fn a_directory_nobody_may_enter_is_removed_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let locked = dir.path().join("x/locked/inner");
-        std::fs::create_dir_all(&locked).unwrap();
-        std::fs::set_permissions(dir.path().join("x/locked"), std::fs::Permissions::from_mode(0o000)).unwrap();
-        remove_tree(&dir.path().join("x")).unwrap();
-        assert!(!dir.path().join("x").exists());
     }
 }

@@ -15,6 +15,7 @@
 
 mod adversary;
 mod crashes;
+mod egress;
 mod generated;
 mod purity;
 mod runs;

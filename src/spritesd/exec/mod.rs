@@ -2,9 +2,13 @@
 
 pub(crate) mod environment;
 pub(crate) mod frames;
+pub(crate) mod outlet;
 mod pump;
 pub(crate) mod query;
 mod replay;
 pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod socket;
+pub(crate) mod stream;
+pub(crate) mod texts;
+mod watcher;

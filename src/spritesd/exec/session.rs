@@ -4,18 +4,20 @@
 //! the moment the process ends; watchers then still get the rest of the output and the exit code.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::unix::pipe;
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::frames::Input;
 use super::replay::Replay;
+use super::stream::{Descriptor, Size};
+pub(crate) use super::watcher::{Next, Watcher};
+use crate::spritesd::activity::Activity;
 use crate::spritesd::guest::protocol::{Answer, Request, Spawn};
 use crate::spritesd::guest::{Guest, GuestError};
 
@@ -33,19 +35,14 @@ pub(crate) enum End {
     Lost,
 }
 
-/// What a watcher gets next.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    Frame(Bytes),
-    End(End),
-}
-
 /// What is asked of a new session.
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
     pub(crate) spawn: Spawn,
     /// How long it lives while nobody watches; none is forever.
     pub(crate) after_disconnect: Option<Duration>,
+    /// The size of its terminal, if it is to have one.
+    pub(crate) terminal: Option<Size>,
 }
 
 /// A command that was started, or what a shell would have said.
@@ -63,12 +60,14 @@ pub(crate) struct Session {
     pub(crate) workdir: String,
     pub(crate) created: Timestamp,
     guest: Arc<Guest>,
-    state: Mutex<State>,
+    terminal: Option<Terminal>,
+    pub(super) activity: Arc<Activity>,
+    pub(super) state: Mutex<State>,
     /// There is a frame or an end.
-    output: Notify,
+    pub(super) output: Notify,
     /// There may be space again.
-    space: Notify,
-    watchers: watch::Sender<usize>,
+    pub(super) space: Notify,
+    pub(super) watchers: watch::Sender<usize>,
     /// The process has ended; output may still be on its way.
     exited: watch::Sender<Option<End>>,
     input: mpsc::UnboundedSender<(Input, Option<OwnedSemaphorePermit>)>,
@@ -76,44 +75,79 @@ pub(crate) struct Session {
 }
 
 #[derive(Default)]
-struct State {
-    replay: Replay,
-    end: Option<End>,
+pub(super) struct State {
+    pub(super) replay: Replay,
+    pub(super) end: Option<End>,
     bytes: u64,
 }
 
-/// Somebody who gets the output; leaves when dropped.
-pub(crate) struct Watcher {
-    pub(crate) session: Arc<Session>,
-    number: u64,
+/// The terminal of a command: its master, which carries both directions.
+struct Terminal {
+    master: Descriptor,
+    size: Mutex<Size>,
+}
+
+/// Our ends of a program's streams, and the ends to pass to it.
+struct Streams {
+    stdin: Option<Descriptor>,
+    stdout: Descriptor,
+    /// None where everything comes by one stream.
+    stderr: Option<Descriptor>,
+    theirs: Vec<OwnedFd>,
+}
+
+impl Streams {
+    fn pipes(stdin: bool) -> io::Result<Self> {
+        let (stdout, stdout_end) = io::pipe()?;
+        let (stderr, stderr_end) = io::pipe()?;
+        let (stdin_end, stdin) = if stdin { Some(io::pipe()?) } else { None }.unzip();
+        let mut theirs: Vec<OwnedFd> = stdin_end.map(OwnedFd::from).into_iter().collect();
+        theirs.extend([stdout_end.into(), stderr_end.into()]);
+        Ok(Self {
+            stdin: stdin.map(|writer| Descriptor::new(writer.into())).transpose()?,
+            stdout: Descriptor::new(stdout.into())?,
+            stderr: Some(Descriptor::new(stderr.into())?),
+            theirs,
+        })
+    }
+
+    /// A terminal of the guest's own, so that its programs find it by name.
+    async fn terminal(guest: &Guest, size: Size) -> Result<Self, GuestError> {
+        let (Answer::Opened { .. }, Some(master)) = guest.ask(Request::OpenTerminal, &[]).await? else {
+            return Err(GuestError::Confused);
+        };
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let peer = ioctl_tiocgptpeer(&master, flags).map_err(io::Error::from)?;
+        let theirs = vec![peer.try_clone()?, peer.try_clone()?, peer];
+        let master = Descriptor::new(master)?;
+        master.resize(size)?;
+        Ok(Self { stdin: Some(master.clone()), stdout: master, stderr: None, theirs })
+    }
 }
 
 impl Session {
     /// Starts a command. `ended` runs when its process has, before any watcher is told.
     pub(crate) async fn begin(
         guest: &Arc<Guest>,
+        activity: Arc<Activity>,
         command: Command,
         registered: impl FnOnce(&Arc<Self>),
         ended: impl FnOnce(&Arc<Self>, End) + Send + 'static,
     ) -> Result<Begun, GuestError> {
-        let Command { spawn, after_disconnect } = command;
-        let (stdout, stdout_end) = io::pipe()?;
-        let (stderr, stderr_end) = io::pipe()?;
-        let stdin = if spawn.stdin { Some(io::pipe()?) } else { None };
-        let mut fds: Vec<BorrowedFd<'_>> = stdin.iter().map(|(reader, _)| reader.as_fd()).collect();
-        fds.extend([stdout_end.as_fd(), stderr_end.as_fd()]);
+        let Command { spawn, after_disconnect, terminal } = command;
+        let Streams { stdin, stdout, stderr, theirs } = match terminal {
+            None => Streams::pipes(spawn.stdin)?,
+            Some(size) => Streams::terminal(guest, size).await?,
+        };
         let (argv, workdir) = (spawn.argv.clone(), spawn.dir.clone());
+        let fds: Vec<BorrowedFd<'_>> = theirs.iter().map(OwnedFd::as_fd).collect();
         let started = match guest.spawn(spawn, &fds).await? {
             Ok(started) => started,
             Err((code, text)) => return Ok(Begun::Refused { text, code }),
         };
         // Our copies of the guest's ends must go, or the streams never end.
         drop(fds);
-        drop((stdout_end, stderr_end));
-        let stdin = match stdin {
-            Some((_, writer)) => Some(pipe::Sender::from_owned_fd(writer.into())?),
-            None => None,
-        };
+        drop(theirs);
         let (input, queue) = mpsc::unbounded_channel();
         let arguments = argv.iter().skip(1).map(String::as_str);
         let session = Arc::new(Self {
@@ -122,6 +156,8 @@ impl Session {
             workdir,
             created: Timestamp::now(),
             guest: Arc::clone(guest),
+            terminal: terminal.map(|size| Terminal { master: stdout.clone(), size: Mutex::new(size) }),
+            activity,
             state: Mutex::default(),
             output: Notify::new(),
             space: Notify::new(),
@@ -133,11 +169,7 @@ impl Session {
         registered(&session);
         tokio::spawn(Arc::clone(&session).feed(stdin, queue));
         tokio::spawn(Arc::clone(&session).await_exit(started.exit, ended));
-        tokio::spawn(super::pump::pump(
-            Arc::clone(&session),
-            pipe::Receiver::from_owned_fd(stdout.into())?,
-            pipe::Receiver::from_owned_fd(stderr.into())?,
-        ));
+        tokio::spawn(super::pump::pump(Arc::clone(&session), stdout, stderr));
         if let Some(limit) = after_disconnect {
             tokio::spawn(Arc::clone(&session).end_when_left(limit));
         }
@@ -146,9 +178,21 @@ impl Session {
 
     /// Starts to watch, from the oldest output kept.
     pub(crate) fn watch(self: &Arc<Self>) -> Watcher {
-        let number = self.state().replay.watch();
-        self.watchers.send_modify(|count| *count += 1);
-        Watcher { session: Arc::clone(self), number }
+        Watcher::new(self)
+    }
+
+    /// The size of its terminal, if it has one.
+    pub(crate) fn terminal(&self) -> Option<Size> {
+        self.terminal.as_ref().map(|terminal| *terminal.size.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives its terminal another size; without a terminal nothing happens.
+    pub(crate) fn resize(&self, size: Size) {
+        if let Some(terminal) = &self.terminal
+            && terminal.master.resize(size).is_ok()
+        {
+            *terminal.size.lock().unwrap_or_else(PoisonError::into_inner) = size;
+        }
     }
 
     /// Signals the process; with `group`, everything in its process group. False when it has ended.
@@ -179,6 +223,7 @@ impl Session {
             }
             Input::End => None,
         };
+        self.activity.touch();
         drop(self.input.send((input, permit)));
     }
 
@@ -193,7 +238,7 @@ impl Session {
         self.state().replay.is_watched()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,6 +255,7 @@ impl Session {
                     Ok(()) => {
                         state.bytes += length;
                         drop(state);
+                        self.activity.touch();
                         self.output.notify_waiters();
                         return;
                     }
@@ -229,7 +275,7 @@ impl Session {
     /// Writes the input to the program until one of them ends.
     async fn feed(
         self: Arc<Self>,
-        mut stdin: Option<pipe::Sender>,
+        mut stdin: Option<Descriptor>,
         mut queue: mpsc::UnboundedReceiver<(Input, Option<OwnedSemaphorePermit>)>,
     ) {
         let feeding = async {
@@ -276,36 +322,5 @@ impl Session {
         if tokio::time::timeout(LEAVE, self.wait()).await.is_err() {
             self.signal(rustix::process::Signal::KILL.as_raw(), true).await;
         }
-    }
-}
-
-impl Watcher {
-    /// The next frame, or the end.
-    pub(crate) async fn next(&self) -> Next {
-        loop {
-            let output = self.session.output.notified();
-            tokio::pin!(output);
-            output.as_mut().enable();
-            {
-                let mut state = self.session.state();
-                if let Some(frame) = state.replay.next(self.number) {
-                    drop(state);
-                    self.session.space.notify_waiters();
-                    return Next::Frame(frame);
-                }
-                if let Some(end) = state.end {
-                    return Next::End(end);
-                }
-            }
-            output.await;
-        }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.session.state().replay.leave(self.number);
-        self.session.space.notify_waiters();
-        self.session.watchers.send_modify(|count| *count -= 1);
     }
 }

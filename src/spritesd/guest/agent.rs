@@ -20,9 +20,12 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
     set_dumpable_behavior, umask, wait, waitid,
 };
+use rustix::pty::{OpenptFlags, openpt, unlockpt};
 
-use super::agent_files::Files;
+use super::agent_files::{Files, failure};
+use super::agent_pause::Paused;
 use super::protocol::{Answer, Envelope, LARGEST_PACKET, Message, Request, Spawn, encode, receive, send};
+use super::{agent_net, agent_watch};
 use crate::spritesd::errors::FileError;
 use crate::spritesd::exec::environment::DEFAULT_PATH;
 
@@ -36,6 +39,7 @@ pub(crate) fn run() -> io::Result<()> {
         children: Mutex::default(),
         started: Condvar::new(),
         files: Files::default(),
+        paused: Mutex::default(),
     });
     let reaper = Arc::clone(&agent);
     std::thread::Builder::new().name("reaper".into()).spawn(move || reaper.reap())?;
@@ -50,23 +54,47 @@ pub(crate) fn run() -> io::Result<()> {
                 let answer = agent.signal(pid, signal, group);
                 agent.answer(id, answer, None)?;
             }
+            Request::SignalGroup { pid, signal } => agent.answer(id, signal_group(pid, signal), None)?,
+            Request::OpenTerminal => {
+                let (answer, fd) = open_terminal();
+                agent.answer(id, answer, fd.as_ref())?;
+            }
+            Request::Watch { paths, recursive } => {
+                let worker = Arc::clone(&agent);
+                agent.aside(id, move || {
+                    agent_watch::watch(&paths, recursive, fds, |answer| worker.answer(id, answer, None))
+                })?;
+            }
+            Request::Connect { host, port } => {
+                let worker = Arc::clone(&agent);
+                agent.aside(id, move || {
+                    let (answer, fd) = agent_net::connect(&host, port);
+                    worker.answer(id, answer, fd.as_ref())
+                })?;
+            }
+            Request::Ports => {
+                let worker = Arc::clone(&agent);
+                agent.aside(id, move || worker.answer(id, agent_net::ports(fds), None))?;
+            }
+            Request::Pause { paused } => {
+                let answer = agent.pause(paused);
+                agent.answer(id, answer, None)?;
+            }
             request @ (Request::OpenRead { .. }
             | Request::BeginWrite { .. }
             | Request::CommitWrite { .. }
             | Request::AbortWrite { .. }
             | Request::List { .. }
-            | Request::Delete { .. }) => {
-                // Disks are slow; a signal must not wait for them.
+            | Request::Delete { .. }
+            | Request::Rename { .. }
+            | Request::Copy { .. }
+            | Request::Chmod { .. }
+            | Request::Chown { .. }) => {
                 let worker = Arc::clone(&agent);
-                let started = std::thread::Builder::new().name("file".into()).spawn(move || {
+                agent.aside(id, move || {
                     let (answer, fd) = worker.files.serve(request, fds);
                     worker.answer(id, answer, fd.as_ref())
-                });
-                if started.is_err() {
-                    // The guest has used up its processes. That is no reason to end it.
-                    let error = FileError::new("EAGAIN", "resource temporarily unavailable", "");
-                    agent.answer(id, Answer::Failed(error), None)?;
-                }
+                })?;
             }
         }
     }
@@ -81,6 +109,7 @@ struct Agent {
     /// Wakes the reaper, which cannot wait for children while there are none.
     started: Condvar,
     files: Files,
+    paused: Mutex<Paused>,
 }
 
 impl Agent {
@@ -95,6 +124,28 @@ impl Agent {
     fn answer(&self, id: u64, answer: Answer, fd: Option<&OwnedFd>) -> io::Result<()> {
         let fds: Vec<BorrowedFd<'_>> = fd.into_iter().map(OwnedFd::as_fd).collect();
         self.send(&Message::Answer { id, answer }, &fds)
+    }
+
+    fn pause(&self, paused: bool) -> Answer {
+        let mut stopped = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
+        if !paused {
+            stopped.resume();
+            return Answer::Done;
+        }
+        match stopped.pause() {
+            Ok(()) => Answer::Done,
+            Err(error) => Answer::Failed(failure(&error, "/proc")),
+        }
+    }
+
+    /// Does what may take long in a thread of its own: a signal must not wait for a disk or a network.
+    fn aside(&self, id: u64, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+        if std::thread::Builder::new().name("aside".into()).spawn(work).is_err() {
+            // The guest has used up its processes. That is no reason to end it.
+            let error = FileError::new("EAGAIN", "resource temporarily unavailable", "");
+            self.answer(id, Answer::Failed(error), None)?;
+        }
+        Ok(())
     }
 
     fn spawn(&self, id: u64, spawn: &Spawn, fds: Vec<OwnedFd>) -> io::Result<()> {
@@ -148,6 +199,27 @@ impl Agent {
     }
 }
 
+/// Signals a process group, also when its leader has ended: its number stays taken for as long as it has a member.
+fn signal_group(pid: u32, signal: i32) -> Answer {
+    // Neither the agent itself nor everything there is.
+    let target = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+    match (target, Signal::from_named_raw(signal)) {
+        (Some(target), Some(signal)) if kill_process_group(target, signal).is_ok() => Answer::Done,
+        _ => Answer::Gone,
+    }
+}
+
+/// Opens a terminal: a pair of the guest's own instance of the terminal file system, so that the program finds its
+/// end by name.
+fn open_terminal() -> (Answer, Option<OwnedFd>) {
+    let opened = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+        .and_then(|master| unlockpt(&master).map(|()| master));
+    match opened {
+        Ok(master) => (Answer::Opened { ticket: 0, size: 0 }, Some(master)),
+        Err(error) => (Answer::Failed(failure(&error.into(), "/dev/ptmx")), None),
+    }
+}
+
 /// Starts a program in a process group of its own; on failure what a shell would exit with and say.
 fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)> {
     let mut fds = fds.into_iter();
@@ -167,17 +239,37 @@ fn start(spawn: &Spawn, fds: Vec<OwnedFd>) -> Result<(u32, String), (u8, String)
         }
     }
     let program = find(&spawn.program, dir)?;
-    let mut command = Command::new(&program);
-    if let Some((zeroth, rest)) = spawn.argv.split_first() {
-        command.arg0(zeroth).args(rest);
+    let mut command = if spawn.terminal { on_terminal(&program, &spawn.argv) } else { Command::new(&program) };
+    let mut arguments = spawn.argv.iter();
+    let zeroth = arguments.next();
+    command.args(arguments);
+    if !spawn.terminal {
+        command.process_group(0);
+        if let Some(zeroth) = zeroth {
+            command.arg0(zeroth);
+        }
     }
     command.env_clear().envs(spawn.env.iter().map(|(key, value)| (key, value)));
-    command.current_dir(dir).process_group(0).stdin(stdin).stdout(stdout).stderr(stderr);
+    command.current_dir(dir).stdin(stdin).stdout(stdout).stderr(stderr);
     match command.spawn() {
         // Dropping the handle neither ends nor waits for the process; the reaper does the waiting.
         Ok(child) => Ok((child.id(), program.to_string_lossy().into_owned())),
         Err(error) => Err((126, format!("{}: {}", program.display(), plain(&error)))),
     }
+}
+
+/// A command that makes its standard input its controlling terminal, in a session of its own, and then becomes
+/// `program`. It must lead no process group when it starts, or `setsid` would fork and the process id change.
+fn on_terminal(program: &Path, argv: &[String]) -> Command {
+    let mut command = Command::new("/usr/bin/setsid");
+    command.arg("--ctty");
+    // setsid gives the program its path as zeroth argument. Where the caller wants another (`-bash`), a shell that
+    // reads no startup file sets it.
+    if let Some(zeroth) = argv.first().filter(|zeroth| Path::new(zeroth).file_name() != program.file_name()) {
+        command.args(["/usr/bin/bash", "--noprofile", "--norc", "-p", "-c", "exec -a \"$0\" \"$@\""]).arg(zeroth);
+    }
+    command.arg(program);
+    command
 }
 
 /// Looks a program up as a shell does: a path as it is, a bare name on the default PATH.

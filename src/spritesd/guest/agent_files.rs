@@ -1,27 +1,26 @@
-//! File operations of the agent, as the guest's user and in the guest's view.
+//! Reading and writing files, as the guest's user and in the guest's view.
 //!
 //! Nothing here blocks on a guest's trick (a FIFO in place of a file) and nothing of a process is handed out:
 //! `/proc` is refused, since opened here its `self` would be the agent.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
 use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC};
 use rustix::io::Errno;
-use serde_json::json;
 
+use super::agent_tree;
 use super::protocol::{Answer, Request};
 use crate::spritesd::errors::FileError;
 
-/// The most entries one listing gives.
-const MOST_ENTRIES: usize = 20_000;
+/// How the names of files end that are being written.
+const TEMPORARY: &str = ".part";
 /// What a file of a caller who names no mode gets.
 const DEFAULT_MODE: u32 = 0o644;
 
@@ -58,12 +57,20 @@ impl Files {
                 }
                 (Answer::Done, None)
             }
-            Request::List { path, recursive } => {
-                let output = fds.into_iter().next().map(File::from);
-                done(list(Path::new(&path), recursive, output), &path)
-            }
-            Request::Delete { path, recursive } => done(delete(Path::new(&path), recursive), &path),
-            Request::Spawn(_) | Request::Signal { .. } => (Answer::Gone, None),
+            request @ (Request::List { .. }
+            | Request::Delete { .. }
+            | Request::Rename { .. }
+            | Request::Copy { .. }
+            | Request::Chmod { .. }
+            | Request::Chown { .. }) => (agent_tree::serve(request, fds.into_iter().next()), None),
+            Request::Spawn(_)
+            | Request::Signal { .. }
+            | Request::SignalGroup { .. }
+            | Request::OpenTerminal
+            | Request::Watch { .. }
+            | Request::Connect { .. }
+            | Request::Ports
+            | Request::Pause { .. } => (Answer::Gone, None),
         }
     }
 
@@ -72,13 +79,8 @@ impl Files {
     }
 
     fn begin(&self, path: &str, parents: bool) -> io::Result<(Answer, Option<OwnedFd>)> {
-        // A link is followed to what it names, as a plain write would; the rename then replaces that.
-        let target = match std::fs::canonicalize(path) {
-            Ok(real) => real,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => PathBuf::from(path),
-            Err(error) => return Err(error),
-        };
-        if target.is_dir() || path.ends_with('/') {
+        let target = target_of(Path::new(path))?;
+        if path.ends_with('/') {
             return Err(Errno::ISDIR.into());
         }
         let (Some(parent), Some(_)) = (target.parent(), target.file_name()) else {
@@ -88,7 +90,7 @@ impl Files {
             std::fs::create_dir_all(parent)?;
         }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-        let temporary = parent.join(format!(".{ticket}-{}.part", uuid::Uuid::new_v4().simple()));
+        let temporary = temporary(parent);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         let passed = file.try_clone()?.into();
         self.writes().insert(ticket, Write { file, temporary, target });
@@ -115,7 +117,29 @@ impl Files {
     }
 }
 
-fn open(path: &str) -> io::Result<(Answer, Option<OwnedFd>)> {
+/// What a write to `path` replaces: a link is followed to what it names, as a plain write would.
+pub(super) fn target_of(path: &Path) -> io::Result<PathBuf> {
+    let target = match std::fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    if target.is_dir() { Err(Errno::ISDIR.into()) } else { Ok(target) }
+}
+
+/// A new name for what is not whole yet.
+pub(super) fn temporary(parent: &Path) -> PathBuf {
+    parent.join(format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple()))
+}
+
+/// Whether a file name is one of [`temporary`]'s.
+pub(super) fn is_temporary(name: &str) -> bool {
+    let middle = name.strip_prefix('.').and_then(|name| name.strip_suffix(TEMPORARY));
+    middle.is_some_and(|middle| middle.len() == 32 && middle.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Opens a regular file that is none of `/proc`.
+pub(super) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let found = file.metadata()?;
@@ -128,82 +152,16 @@ fn open(path: &str) -> io::Result<(Answer, Option<OwnedFd>)> {
     if rustix::fs::fstatfs(&file)?.f_type == PROC_SUPER_MAGIC {
         return Err(Errno::ACCESS.into());
     }
+    Ok((file, found))
+}
+
+fn open(path: &str) -> io::Result<(Answer, Option<OwnedFd>)> {
+    let (file, found) = open_regular(Path::new(path))?;
     Ok((Answer::Opened { ticket: 0, size: found.len() }, Some(file.into())))
 }
 
-fn list(path: &Path, recursive: bool, output: Option<File>) -> io::Result<(Answer, Option<OwnedFd>)> {
-    let Some(output) = output else {
-        return Err(Errno::INVAL.into());
-    };
-    let found = std::fs::metadata(path)?;
-    let mut entries = Vec::new();
-    if found.is_dir() {
-        let mut waiting = vec![path.to_owned()];
-        while let Some(directory) = waiting.pop() {
-            let children = std::fs::read_dir(&directory);
-            // A subdirectory the user may not read, or that vanished, does not spoil the listing of the rest.
-            let children = if directory == path {
-                children?
-            } else if let Ok(children) = children {
-                children
-            } else {
-                continue;
-            };
-            for child in children.take(MOST_ENTRIES - entries.len()) {
-                let child = child?.path();
-                let Ok(found) = std::fs::symlink_metadata(&child) else {
-                    continue;
-                };
-                entries.push(entry(&child, &found));
-                if recursive && found.is_dir() {
-                    waiting.push(child);
-                }
-            }
-        }
-        entries.sort_by(|a, b| a["path"].as_str().cmp(&b["path"].as_str()));
-    } else {
-        entries.push(entry(path, &std::fs::symlink_metadata(path)?));
-    }
-    let mut output = io::BufWriter::new(output);
-    serde_json::to_writer(&mut output, &entries)?;
-    output.flush()?;
-    Ok((Answer::Done, None))
-}
-
-fn entry(path: &Path, found: &Metadata) -> serde_json::Value {
-    let kind = found.file_type();
-    let kind = if kind.is_symlink() {
-        "symlink"
-    } else if kind.is_dir() {
-        "directory"
-    } else {
-        "file"
-    };
-    let modified = found.modified().ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or_default();
-    json!({
-        "name": path.file_name().unwrap_or(path.as_os_str()).to_string_lossy(),
-        "path": path.to_string_lossy(),
-        "type": kind,
-        "size": found.len(),
-        "mode": format!("{:04o}", found.mode() & 0o7777),
-        "modTime": format!("{modified:.6}"),
-        "isDir": found.is_dir(),
-    })
-}
-
-fn delete(path: &Path, recursive: bool) -> io::Result<(Answer, Option<OwnedFd>)> {
-    let found = std::fs::symlink_metadata(path)?;
-    if !found.is_dir() {
-        std::fs::remove_file(path)?;
-    } else if recursive {
-        std::fs::remove_dir_all(path)?;
-    } else {
-        std::fs::remove_dir(path)?;
-    }
-    Ok((Answer::Done, None))
-}
-
-fn failure(error: &io::Error, path: &str) -> FileError {
+/// What a client is told about an error.
+pub(super) fn failure(error: &io::Error, path: &str) -> FileError {
     let (code, text) = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => ("ENOENT", "no such file or directory"),
         Some(Errno::EXIST) => ("EEXIST", "file exists"),
@@ -216,6 +174,9 @@ fn failure(error: &io::Error, path: &str) -> FileError {
         Some(Errno::INVAL | Errno::NXIO) => ("EINVAL", "invalid argument"),
         Some(Errno::LOOP) => ("ELOOP", "too many levels of symbolic links"),
         Some(Errno::NAMETOOLONG) => ("ENAMETOOLONG", "file name too long"),
+        Some(Errno::TOOBIG) => ("E2BIG", "too many entries"),
+        Some(Errno::BUSY) => ("EBUSY", "device or resource busy"),
+        Some(Errno::NOSPC | Errno::DQUOT) => ("ENOSPC", "no space left on device"),
         Some(_) | None => ("EIO", "input/output error"),
     };
     FileError::new(code, text, path)
@@ -224,7 +185,7 @@ fn failure(error: &io::Error, path: &str) -> FileError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read as _;
+    use std::io::Write as _;
 
     #[test]
     fn a_write_appears_whole_or_not_at_all() {
@@ -258,28 +219,13 @@ mod tests {
             | Answer::NotSpawned { .. }
             | Answer::Gone
             | Answer::Opened { .. }
-            | Answer::Written { .. } => "none".into(),
+            | Answer::Written { .. }
+            | Answer::Counted { .. }
+            | Answer::Connected { .. } => "none".into(),
         };
         assert_eq!(code(&fifo.to_string_lossy()), "EINVAL");
         assert_eq!(code(&dir.path().to_string_lossy()), "EISDIR");
         assert_eq!(code("/proc/self/environ"), "EACCES");
         assert_eq!(code("/nonexistent"), "ENOENT");
-    }
-
-    #[test]
-    fn a_listing_follows_no_link() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("d")).unwrap();
-        std::fs::write(dir.path().join("d/f"), "12").unwrap();
-        std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
-        let (mut reader, writer) = io::pipe().unwrap();
-        let request = Request::List { path: dir.path().to_string_lossy().into(), recursive: true };
-        let (answer, _) = Files::default().serve(request, vec![writer.into()]);
-        assert!(matches!(answer, Answer::Done));
-        let mut text = String::new();
-        reader.read_to_string(&mut text).unwrap();
-        let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
-        let seen: Vec<_> = entries.iter().map(|e| (e["name"].as_str().unwrap(), e["type"].as_str().unwrap())).collect();
-        assert_eq!(seen, [("d", "directory"), ("f", "file"), ("root", "symlink")]);
     }
 }

@@ -4,15 +4,8 @@ use std::io;
 use std::path::Path;
 
 /// Host files the guest may see, read-only, besides `/usr`. None of them is secret.
-pub(super) const SHARED_ETC: [&str; 7] = [
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ssl",
-    "/etc/terminfo",
-];
+pub(super) const SHARED_ETC: [&str; 6] =
+    ["/etc/alternatives", "/etc/ca-certificates", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ssl", "/etc/terminfo"];
 /// Writes the minimal `/etc` of a guest.
 pub(crate) fn write_etc(etc: &Path, hostname: &str) -> io::Result<()> {
     std::fs::create_dir_all(etc)?;
@@ -24,9 +17,14 @@ pub(crate) fn write_etc(etc: &Path, hostname: &str) -> io::Result<()> {
     file("group", "root:x:0:\nsprite:x:1000:\nnogroup:x:65534:\n")?;
     file("hostname", &format!("{hostname}\n"))?;
     file("hosts", &format!("127.0.0.1 localhost {hostname}\n::1 localhost {hostname}\n"))?;
-    file("resolv.conf", "# no network\n")?;
     file("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")?;
     file("profile", "# nothing\n")?;
+    // A copy of its own, so that opening it tells which guest does.
+    match std::fs::copy("/etc/ld.so.cache", etc.join("ld.so.cache")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
+    write_resolver(etc, None)?;
     for path in SHARED_ETC {
         let target = etc.join(path.trim_start_matches("/etc/"));
         match std::fs::metadata(path) {
@@ -42,4 +40,13 @@ pub(crate) fn write_etc(etc: &Path, hostname: &str) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes whom programs ask for addresses: the resolver, or nobody.
+pub(crate) fn write_resolver(etc: &Path, server: Option<std::net::IpAddr>) -> io::Result<()> {
+    let text = match server {
+        Some(server) => format!("nameserver {server}\noptions timeout:2 attempts:2\n"),
+        None => "# no network\n".to_owned(),
+    };
+    std::fs::write(etc.join("resolv.conf"), text)
 }

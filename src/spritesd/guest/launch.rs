@@ -6,17 +6,22 @@
 //! It must not hold or pass on anything of the daemon but its standard streams.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use super::etc::SHARED_ETC;
+use super::filter;
+use crate::spritesd::network::{self, LinkPlan};
 
 /// The environment variable that carries the plan to the launching process.
 pub(crate) const PLAN: &str = "SPRITESD_LAUNCH";
@@ -36,14 +41,38 @@ const PROCESSES: u64 = 8_192;
 pub(crate) struct LaunchPlan {
     /// Host name inside.
     pub(crate) hostname: String,
-    /// The Sprite's directory, with `home`, `workspace`, `tmp` and `etc`.
-    pub(crate) directory: PathBuf,
+    /// Where the parts lie; see [`Parts`].
+    pub(crate) parts: Parts,
+    /// Mount namespace to look the files up in, if not our own.
+    pub(crate) mounts: Option<PathBuf>,
+    /// The link to the outside; none is a network of its own with nothing in it.
+    pub(crate) link: Option<LinkPlan>,
+    /// Control groups to join, by writing our process id.
+    pub(crate) groups: Vec<PathBuf>,
     /// Host user to become; none when the daemon itself is no superuser.
     pub(crate) user: Option<u32>,
     /// The program to run as the first process, and its arguments.
     pub(crate) agent: PathBuf,
     pub(crate) agent_args: Vec<String>,
 }
+
+/// The directories and files of a Sprite that are mounted inside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Parts {
+    /// Holds `home`, `workspace` and `tmp`, which the guest may write.
+    pub(crate) files: PathBuf,
+    /// Copies of that, read-only.
+    pub(crate) checkpoints: PathBuf,
+    /// Holds `etc`, `policy` and `logs`, read-only, and the socket `run/api.sock`.
+    pub(crate) own: PathBuf,
+}
+
+/// The parts: where below the two directories, and where inside.
+const WRITABLE: [(&str, &str); 3] = [("home", "/home/sprite"), ("workspace", "/workspace"), ("tmp", "/tmp")];
+const READABLE: [(&str, &str); 4] =
+    [("etc", "/etc"), ("policy", "/.sprite/policy"), ("logs", "/.sprite/logs"), ("run/api.sock", "/.sprite/api.sock")];
+/// Where the copies are inside.
+const CHECKPOINTS: &str = "/.sprite/checkpoints";
 
 /// Becomes `bwrap`; returns only when that failed.
 pub(crate) fn run() -> io::Error {
@@ -54,21 +83,23 @@ pub(crate) fn run() -> io::Error {
 }
 
 fn become_guest(plan: &LaunchPlan) -> io::Error {
-    let staged = match plan.user {
-        Some(_) => match stage(plan) {
-            Ok(staged) => staged,
-            Err(error) => return error,
-        },
-        None => plan.clone(),
+    let prepare = || {
+        for group in &plan.groups {
+            std::fs::write(group, std::process::id().to_string())?;
+        }
+        if let Some(link) = &plan.link {
+            network::enter(link)?;
+        }
+        let staged = if plan.user.is_some() { stage(plan)? } else { plan.clone() };
+        limit(staged.user.is_some())?;
+        // After the wrapper has looked for inherited descriptors: this one is to be inherited, by bwrap.
+        Ok((staged, wrapper()?, filter_file()?))
     };
-    if let Err(error) = limit(staged.user.is_some()) {
-        return error;
-    }
-    let mut command = match wrapper() {
-        Ok(command) => command,
+    let (staged, mut command, filter) = match prepare() {
+        Ok(prepared) => prepared,
         Err(error) => return error,
     };
-    command.arg("bwrap").args(arguments(&staged));
+    command.arg("bwrap").args(arguments(&staged, &filter.as_raw_fd().to_string()));
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir("/");
     if let Some(user) = staged.user {
         // std drops all supplementary groups when it changes the user of a superuser's process.
@@ -127,27 +158,53 @@ fn ignores_signals() -> bool {
 
 /// Mounts the parts of the Sprite under `STAGE`, visible to this process and what it becomes only.
 fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
-    #[expect(
-        deprecated,
-        reason = "a mount namespace does not touch descriptors, which is what the deprecation is about"
-    )]
-    rustix::thread::unshare(UnshareFlags::NEWNS)?;
+    if let Some(mounts) = &plan.mounts {
+        let mounts = File::open(mounts)?;
+        // Whose working directory is shared with another thread may not change its mount namespace.
+        unshare(UnshareFlags::FS)?;
+        move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+    }
+    unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     mount("tmpfs", STAGE, "tmpfs", MountFlags::NODEV | MountFlags::NOSUID, Some(c"mode=0755,size=1m"))?;
     let stage = Path::new(STAGE);
-    for part in PARTS {
-        let target = stage.join(part);
-        std::fs::create_dir(&target)?;
-        mount_bind(plan.directory.join(part), &target)?;
+    let place = |from: &Path, name: &str| {
+        let target = stage.join(name);
+        if let Some(parent) = target.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        if from.is_dir() {
+            std::fs::create_dir(&target)?;
+        } else {
+            File::create(&target)?;
+        }
+        mount_bind(from, &target)?;
+        io::Result::Ok(target)
+    };
+    for (part, _) in WRITABLE {
+        place(&plan.parts.files.join(part), part)?;
     }
-    let agent = stage.join("agent");
-    std::fs::File::create(&agent)?;
-    mount_bind(&plan.agent, &agent)?;
-    Ok(LaunchPlan { directory: stage.into(), agent, ..plan.clone() })
+    for (part, _) in READABLE {
+        place(&plan.parts.own.join(part), part)?;
+    }
+    let parts =
+        Parts { files: stage.into(), own: stage.into(), checkpoints: place(&plan.parts.checkpoints, "checkpoints")? };
+    let agent = place(&plan.agent, "agent")?;
+    Ok(LaunchPlan { parts, agent, ..plan.clone() })
 }
 
-/// The directories of a Sprite that are mounted inside.
-pub(crate) const PARTS: [&str; 4] = ["home", "workspace", "tmp", "etc"];
+#[expect(deprecated, reason = "mounts and directories are no descriptors, which is what the deprecation is about")]
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    Ok(rustix::thread::unshare(flags)?)
+}
+
+/// A file with the system call filter, at its beginning, that survives `exec`.
+fn filter_file() -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("filter", MemfdFlags::empty())?);
+    file.write_all(&filter::program())?;
+    file.rewind()?;
+    Ok(file)
+}
 
 fn limit(own_user: bool) -> io::Result<()> {
     let cap = |resource, wanted: u64| {
@@ -165,15 +222,19 @@ fn limit(own_user: bool) -> io::Result<()> {
 }
 
 /// The arguments of `bwrap`.
-fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
+fn arguments(plan: &LaunchPlan, filter: &str) -> Vec<OsString> {
     let mut list: Vec<OsString> = Vec::new();
     let mut add = |words: &[&dyn AsRef<std::ffi::OsStr>]| {
         list.extend(words.iter().map(|w| (*w).as_ref().to_owned()));
     };
-    for flag in ["user", "pid", "ipc", "uts", "net", "cgroup"] {
+    for flag in ["user", "pid", "ipc", "uts", "cgroup"] {
         add(&[&format!("--unshare-{flag}")]);
     }
+    if plan.link.is_none() {
+        add(&[&"--unshare-net"]);
+    }
     add(&[&"--disable-userns", &"--as-pid-1", &"--new-session", &"--die-with-parent", &"--clearenv"]);
+    add(&[&"--seccomp", &filter]);
     add(&[&"--uid", &"1000", &"--gid", &"1000", &"--hostname", &plan.hostname]);
     add(&[&"--ro-bind", &"/usr", &"/usr"]);
     for root in ROOTS {
@@ -182,10 +243,13 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
             Err(_) => add(&[&"--ro-bind-try", &root, &root]),
         }
     }
-    add(&[&"--ro-bind", &plan.directory.join("etc"), &"/etc"]);
+    add(&[&"--perms", &"0755", &"--dir", &"/home", &"--perms", &"0755", &"--dir", &"/.sprite"]);
+    for (part, inside) in READABLE {
+        add(&[&"--ro-bind", &plan.parts.own.join(part), &inside]);
+    }
     for path in SHARED_ETC {
         // A target must exist in the generated /etc, which cannot be written any more.
-        if plan.directory.join("etc").join(path.trim_start_matches("/etc/")).exists() {
+        if plan.parts.own.join("etc").join(path.trim_start_matches("/etc/")).exists() {
             add(&[&"--ro-bind-try", &path, &path]);
         }
     }
@@ -202,10 +266,10 @@ fn arguments(plan: &LaunchPlan) -> Vec<OsString> {
         &"/run",
         &"/var/run",
     ]);
-    add(&[&"--perms", &"0755", &"--dir", &"/home", &"--perms", &"0755", &"--dir", &"/.sprite"]);
-    add(&[&"--bind", &plan.directory.join("home"), &"/home/sprite"]);
-    add(&[&"--bind", &plan.directory.join("workspace"), &"/workspace"]);
-    add(&[&"--bind", &plan.directory.join("tmp"), &"/tmp"]);
+    for (part, inside) in WRITABLE {
+        add(&[&"--bind", &plan.parts.files.join(part), &inside]);
+    }
+    add(&[&"--ro-bind", &plan.parts.checkpoints, &CHECKPOINTS]);
     add(&[&"--ro-bind", &plan.agent, &AGENT]);
     // Last: what is not a mount of its own belongs to nobody inside.
     add(&[&"--remount-ro", &"/", &"--chdir", &"/", &"--", &AGENT]);

@@ -4,8 +4,15 @@
 //! A guest ends with its [`Guest::stop`], with the daemon (the agent sees its socket close), or by itself.
 
 pub(crate) mod agent;
+mod agent_copy;
 mod agent_files;
+mod agent_net;
+mod agent_pattern;
+mod agent_pause;
+mod agent_tree;
+mod agent_watch;
 pub(crate) mod etc;
+mod filter;
 pub(crate) mod launch;
 pub(crate) mod protocol;
 mod spawner;
@@ -94,6 +101,8 @@ enum Pending {
 pub(crate) struct Guest {
     /// A sequenced-packet socket; the type lends its readiness only, sending and receiving are ours.
     socket: UnixDatagram,
+    /// Process id of the monitor, outside.
+    pid: Option<u32>,
     next: AtomicU64,
     pending: Mutex<HashMap<u64, Pending>>,
     exits: Mutex<HashMap<u32, oneshot::Sender<u8>>>,
@@ -131,6 +140,7 @@ impl Guest {
         let (ready, is_ready) = oneshot::channel();
         let guest = Arc::new(Self {
             socket: UnixDatagram::from_std(ours.into())?,
+            pid: child.id(),
             next: AtomicU64::new(0),
             pending: Mutex::default(),
             exits: Mutex::default(),
@@ -148,6 +158,25 @@ impl Guest {
         drop(tokio::time::timeout(Duration::from_secs(1), listener).await);
         let said = said.lock().unwrap_or_else(PoisonError::into_inner);
         Err(GuestError::NotStarted(said.trim().to_owned()))
+    }
+
+    /// Stops every process where it is, or lets them go on.
+    pub(crate) async fn pause(&self, paused: bool) -> io::Result<()> {
+        match self.ask(Request::Pause { paused }, &[]).await {
+            Ok((Answer::Done, _)) => Ok(()),
+            Ok(_) => Err(io::Error::other("the processes do not stop")),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// The network namespace its processes are in.
+    pub(crate) fn network(&self) -> Option<PathBuf> {
+        self.pid.map(|pid| format!("/proc/{pid}/ns/net").into())
+    }
+
+    /// Returns when the sandbox has ended.
+    pub(crate) async fn ended(&self) {
+        self.deaf.cancelled().await;
     }
 
     /// Whether it still answers.

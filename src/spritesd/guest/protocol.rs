@@ -33,8 +33,14 @@ pub(crate) struct Envelope {
 pub(crate) enum Request {
     /// Start a program. Descriptors: standard input if `stdin`, then output, then error.
     Spawn(Spawn),
+    /// Open a terminal of the guest's own; the answer carries the descriptor of its master.
+    OpenTerminal,
     /// Signal a process the agent started and has not reaped; with `group`, its whole process group.
     Signal { pid: u32, signal: i32, group: bool },
+    /// Signal what is left of a process group that a program of the agent leads or led.
+    SignalGroup { pid: u32, signal: i32 },
+    /// Stop every process but the agent where it is, or let them go on.
+    Pause { paused: bool },
     /// Open a regular file; the answer carries its descriptor.
     OpenRead { path: String },
     /// Make a temporary file beside `path`; the answer carries its descriptor and a ticket.
@@ -43,10 +49,24 @@ pub(crate) enum Request {
     CommitWrite { ticket: u64, mode: Option<u32> },
     /// Remove the temporary file.
     AbortWrite { ticket: u64 },
-    /// Write the entries as a JSON array into the attached descriptor.
-    List { path: String, recursive: bool },
+    /// Write the entries as a JSON array into the attached descriptor. With a `pattern`, only those it fits.
+    List { path: String, recursive: bool, pattern: Option<String> },
     /// Remove a file, an empty directory or, if `recursive`, a tree.
     Delete { path: String, recursive: bool },
+    /// Give a file or directory another path.
+    Rename { source: String, dest: String },
+    /// Copy a file or, if `recursive`, a tree; what was copied goes into the attached descriptor as a JSON array.
+    Copy { source: String, dest: String, recursive: bool, preserve: bool },
+    /// Set permission bits; what was changed goes into the attached descriptor as a JSON array.
+    Chmod { path: String, mode: u32, recursive: bool },
+    /// Set user and group, each by number or name; what was changed goes into the attached descriptor.
+    Chown { path: String, user: Option<String>, group: Option<String>, recursive: bool },
+    /// Write what happens to `paths` into the attached descriptor, one JSON object a line, until its other end closes.
+    Watch { paths: Vec<String>, recursive: bool },
+    /// Connect by TCP; the answer carries the connection's descriptor.
+    Connect { host: String, port: u16 },
+    /// Write the listening TCP sockets into the attached descriptor as a JSON array.
+    Ports,
 }
 
 /// A program to start.
@@ -62,6 +82,8 @@ pub(crate) struct Spawn {
     pub(crate) env: Vec<(String, String)>,
     /// Whether a descriptor for standard input is attached; else it is `/dev/null`.
     pub(crate) stdin: bool,
+    /// Whether the descriptors are a terminal, which is to be the program's controlling one.
+    pub(crate) terminal: bool,
 }
 
 /// What the agent says.
@@ -90,6 +112,10 @@ pub(crate) enum Answer {
     Opened { ticket: u64, size: u64 },
     /// A file was put in place.
     Written { size: u64, mode: u32 },
+    /// How many things an operation on a tree met, and their bytes; they themselves are in the descriptor.
+    Counted { count: u64, bytes: u64 },
+    /// A connection is attached; to where, as `address:port`.
+    Connected { peer: String },
     /// A file operation failed.
     Failed(FileError),
 }

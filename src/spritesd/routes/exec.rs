@@ -1,4 +1,6 @@
-//! Exec: start, attach, list.
+//! Exec by WebSocket: start, attach; and the list of what runs.
+
+use std::sync::Arc;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, Path, RawQuery, State, WebSocketUpgrade};
@@ -8,17 +10,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 use tracing::error;
 
-use super::Shared;
+use super::{Shared, asleep};
 use crate::spritesd::connection::Connection;
 use crate::spritesd::errors::ApiError;
 use crate::spritesd::exec::query::{self, Query};
 use crate::spritesd::exec::session::{Begun, Command, Session};
-use crate::spritesd::exec::socket::{Entry, LARGEST_MESSAGE, Mishap, refuse, serve};
+use crate::spritesd::exec::socket::{Entry, Heartbeat, LARGEST_MESSAGE, Mishap, refuse, serve};
 use crate::spritesd::faults::{Effect, Fault};
 use crate::spritesd::sprite::{Found, Sprite, WakeError};
 
-type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
-type Client = ConnectInfo<Connection>;
+pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+pub(super) type Client = ConnectInfo<Connection>;
+/// How often sockets give a sign of life, where it is not the usual.
+pub(super) type Pace = Option<Extension<Heartbeat>>;
 
 /// `…/exec`: start or attach by WebSocket, else list.
 pub(super) async fn root(
@@ -27,24 +31,22 @@ pub(super) async fn root(
     (method, headers): (Method, HeaderMap),
     client: Client,
     RawQuery(raw): RawQuery,
-    fault: Option<Extension<Fault>>,
+    (fault, pace): (Option<Extension<Fault>>, Pace),
     upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
     let sprite = app.sprite(&name)?;
+    let pace = pace.unwrap_or_default().0;
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
-        Err(_) if method == Method::HEAD || (method == Method::GET && !headers.contains_key(header::UPGRADE)) => {
+        Err(_) if method == Method::HEAD || !headers.contains_key(header::UPGRADE) => {
             return Ok(Json(list(&sprite)).into_response());
-        }
-        Err(_) if method != Method::GET => {
-            return Err(ApiError::Text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed".into()));
         }
         Err(rejection) => return Err(ApiError::bad(rejection.body_text())),
     };
-    let fault = fault.map(|fault| fault.0.effect);
+    let fault = fault.map(|fault| fault.0);
     match query::parse(raw.as_deref().unwrap_or_default()).map_err(ApiError::bad)? {
-        Query::Attach(id) => attach_to(&sprite, &id, upgrade, client),
-        Query::Start(command) => start(sprite, command, upgrade, client, fault).await,
+        Query::Attach(id) => attach_to(&sprite, &id, upgrade, client, pace).await,
+        Query::Start(command) => start(sprite, command, upgrade, client, pace, fault).await,
     }
 }
 
@@ -53,11 +55,12 @@ pub(super) async fn attach(
     State(app): State<Shared>,
     Path((name, id)): Path<(String, String)>,
     client: Client,
+    pace: Pace,
     upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
     let sprite = app.sprite(&name)?;
     match upgrade {
-        Ok(upgrade) => attach_to(&sprite, &id, upgrade, client),
+        Ok(upgrade) => attach_to(&sprite, &id, upgrade, client, pace.unwrap_or_default().0).await,
         Err(rejection) => match sprite.session(&id) {
             Found::Live(_) => Err(ApiError::bad(rejection.body_text())),
             Found::Ended | Found::Unknown => Err(no_session(&id)),
@@ -66,32 +69,30 @@ pub(super) async fn attach(
 }
 
 async fn start(
-    sprite: std::sync::Arc<Sprite>,
+    sprite: Arc<Sprite>,
     command: Command,
     upgrade: WebSocketUpgrade,
     ConnectInfo(connection): Client,
-    fault: Option<Effect>,
+    pace: Heartbeat,
+    fault: Option<Fault>,
 ) -> Result<Response, ApiError> {
     // A Sprite that cannot wake says so before the connection opens; the command itself starts only after that,
     // so a handshake that failed has started nothing.
-    sprite.wake().await.map_err(|error| unavailable(&error))?;
-    if fault == Some(Effect::LostReply) {
-        sprite.begin(command).await.map_err(|error| unavailable(&error))?;
+    sprite.wake().await.map_err(|error| asleep(&error))?;
+    if fault.as_ref().is_some_and(|fault| fault.effect == Effect::LostReply) {
+        sprite.begin(command).await.map_err(|error| asleep(&error))?;
         return Err(ApiError::Internal);
     }
-    let mishap = Mishap {
-        exit_frame_lost: fault == Some(Effect::ExitFrameLost),
-        early_close: fault == Some(Effect::EarlyClose),
-    };
+    let mishap = mishap(fault.as_ref());
     Ok(accept(upgrade, move |socket| async move {
-        let line = command.spawn.argv.join(" ");
+        let (line, terminal) = (command.spawn.argv.join(" "), command.terminal);
         match sprite.begin(command).await {
             Ok(Begun::Session(session)) => {
                 let watcher = session.watch();
                 drop(session);
-                serve(socket, connection, watcher, Entry::Start, mishap).await;
+                serve(socket, connection, watcher, Entry::Start, pace, mishap).await;
             }
-            Ok(Begun::Refused { text, code }) => refuse(socket, &line, &text, code).await,
+            Ok(Begun::Refused { text, code }) => refuse(socket, &line, &text, code, terminal).await,
             Err(error) => {
                 error!(%error, "cannot start a command");
                 connection.cut();
@@ -100,22 +101,45 @@ async fn start(
     }))
 }
 
-fn attach_to(
-    sprite: &Sprite,
+/// What a scripted failure does to the output of a command.
+pub(super) fn mishap(fault: Option<&Fault>) -> Mishap {
+    let is = |effect: Effect| fault.is_some_and(|fault| fault.effect == effect);
+    Mishap {
+        exit_frame_lost: is(Effect::ExitFrameLost),
+        early_close: is(Effect::EarlyClose),
+        output_lost: is(Effect::OutputLost),
+        half_open: is(Effect::HalfOpen),
+        slow: fault.filter(|fault| fault.effect == Effect::Slow).map(Fault::pause),
+    }
+}
+
+async fn attach_to(
+    sprite: &Arc<Sprite>,
     id: &str,
     upgrade: WebSocketUpgrade,
     ConnectInfo(connection): Client,
+    pace: Heartbeat,
 ) -> Result<Response, ApiError> {
-    let session = match sprite.session(id) {
-        Found::Live(session) => session,
-        Found::Ended | Found::Unknown => return Err(no_session(id)),
-    };
+    let session = find(sprite, id).await.map_err(|error| asleep(&error))?.ok_or_else(|| no_session(id))?;
     // From here on the session has a watcher, so it does not end for want of one during the handshake.
     let watcher = session.watch();
-    Ok(accept(upgrade, move |socket| serve(socket, connection, watcher, Entry::Attach, Mishap::default())))
+    Ok(accept(upgrade, move |socket| serve(socket, connection, watcher, Entry::Attach, pace, Mishap::default())))
 }
 
-fn accept<F: Future<Output = ()> + Send + 'static>(
+/// Finds a live session, and lets it run if it is frozen; what is not there does not start a Sprite.
+pub(super) async fn find(sprite: &Arc<Sprite>, id: &str) -> Result<Option<Arc<Session>>, WakeError> {
+    if !matches!(sprite.session(id), Found::Live(_)) {
+        return Ok(None);
+    }
+    let _awake = sprite.wake().await?;
+    Ok(match sprite.session(id) {
+        Found::Live(session) => Some(session),
+        Found::Ended | Found::Unknown => None,
+    })
+}
+
+/// Completes the handshake of a WebSocket; no extension is ever accepted.
+pub(super) fn accept<F: Future<Output = ()> + Send + 'static>(
     upgrade: WebSocketUpgrade,
     then: impl FnOnce(axum::extract::ws::WebSocket) -> F + Send + 'static,
 ) -> Response {
@@ -124,11 +148,6 @@ fn accept<F: Future<Output = ()> + Send + 'static>(
     let capabilities = HeaderName::from_static("x-sprite-capabilities");
     response.headers_mut().insert(capabilities, HeaderValue::from_static("signal"));
     response
-}
-
-fn unavailable(error: &WakeError) -> ApiError {
-    error!(%error, "cannot wake a sprite");
-    ApiError::unavailable("failed to start sprite")
 }
 
 pub(super) fn no_session(id: &str) -> ApiError {
@@ -144,6 +163,6 @@ fn describe(session: &Session) -> Value {
     json!({
         "id": session.id.to_string(), "command": session.command, "workdir": session.workdir,
         "created": format!("{:.6}", session.created), "bytes_per_second": session.rate(),
-        "is_active": session.is_watched(), "tty": false,
+        "is_active": session.is_watched(), "tty": session.terminal().is_some(),
     })
 }

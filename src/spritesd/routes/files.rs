@@ -1,46 +1,49 @@
-//! Files of a Sprite: read, write, list, delete. Paths are resolved inside the guest, by the agent.
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! Files of a Sprite by HTTP. Paths are resolved inside the guest, by the agent, as the guest's user: there is no
+//! superuser inside, so `asRoot` is accepted and changes nothing.
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, header};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracing::error;
 
-use super::{LARGEST_FILE, Shared};
-use crate::spritesd::errors::{ApiError, FileError};
-use crate::spritesd::exec::environment::HOME;
-use crate::spritesd::files::{self, FilesError};
-use crate::spritesd::guest::Guest;
+use self::arguments::Arguments;
+pub(super) use self::arguments::absolute;
+use super::{LARGEST_FILE, Shared, asleep};
+use crate::spritesd::errors::ApiError;
+use crate::spritesd::files::{self, FilesError, Report};
+use crate::spritesd::guest::protocol::Request;
+use crate::spritesd::lifecycle::Awake;
 
-type Parameters = Query<HashMap<String, String>>;
+mod arguments;
 
 /// Reads a file or a range of it.
 pub(super) async fn read(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    Query(query): Parameters,
+    RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let path = absolute(&query)?;
-    let opened = files::open(&*awake(&app, &name).await?, path).await.map_err(refusal)?;
+    let path = Arguments::read(raw.as_deref(), &[])?.path("path")?;
+    let guest = awake(&app, &name).await?;
+    let opened = files::open(&guest, path).await.map_err(refusal)?;
     let size = opened.size;
     let wanted =
         headers.get(header::RANGE).and_then(|value| value.to_str().ok()).map_or(Wanted::All, |text| range(text, size));
     let kind = (header::CONTENT_TYPE, "application/octet-stream".to_owned());
     match wanted {
-        Wanted::All => Ok(([kind], Body::from_stream(opened.stream(0, u64::MAX))).into_response()),
+        Wanted::All => Ok(([kind], Body::from_stream(opened.stream(0, u64::MAX, guest))).into_response()),
         Wanted::Nothing => {
             let extent = (header::CONTENT_RANGE, format!("bytes */{size}"));
             Ok((StatusCode::RANGE_NOT_SATISFIABLE, [extent]).into_response())
         }
         Wanted::Part(first, last) => {
             let extent = (header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
-            let body = Body::from_stream(opened.stream(first, last - first + 1));
+            let body = Body::from_stream(opened.stream(first, last - first + 1, guest));
             Ok((StatusCode::PARTIAL_CONTENT, [kind, extent], body).into_response())
         }
     }
@@ -50,77 +53,147 @@ pub(super) async fn read(
 pub(super) async fn write(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    Query(query): Parameters,
+    RawQuery(raw): RawQuery,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let path = absolute(&query)?;
-    let mode = match query.get("mode").filter(|mode| !mode.is_empty()) {
-        None => None,
-        Some(text) => match u32::from_str_radix(text, 8) {
-            Ok(mode) if mode <= 0o7777 => Some(mode),
-            Ok(_) | Err(_) => return Err(FileError::new("EINVAL", "invalid mode", &path).into()),
-        },
+    let arguments = Arguments::read(raw.as_deref(), &[])?;
+    let path = arguments.path("path")?;
+    let mode = arguments.mode()?;
+    let parents = match arguments.flag("mkdirParents")? {
+        Some(parents) => parents,
+        None => arguments.flag("mkdir")?.unwrap_or(true),
     };
-    let parents =
-        query.get("mkdirParents").or_else(|| query.get("mkdir")).is_none_or(|text| text != "false" && text != "0");
     let guest = awake(&app, &name).await?;
     let (size, mode) = files::write(&guest, path.clone(), parents, mode, body, LARGEST_FILE).await.map_err(refusal)?;
     Ok(Json(json!({ "path": path, "size": size, "mode": format!("{mode:04o}") })))
+}
+
+#[derive(Serialize)]
+pub(super) struct Listing {
+    path: String,
+    entries: Box<RawValue>,
+    count: u64,
 }
 
 /// Lists a directory, or describes a file.
 pub(super) async fn list(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    Query(query): Parameters,
-) -> Result<Json<Value>, ApiError> {
-    let path = absolute(&query)?;
-    let guest = awake(&app, &name).await?;
-    let entries = files::list(&guest, path.clone(), is_set(&query, "recursive")).await.map_err(refusal)?;
-    Ok(Json(json!({ "path": path, "count": entries.len(), "entries": entries })))
+    RawQuery(raw): RawQuery,
+) -> Result<Json<Listing>, ApiError> {
+    let arguments = Arguments::read(raw.as_deref(), &[])?;
+    let path = arguments.path("path")?;
+    let pattern = arguments.text("pattern").filter(|pattern| !pattern.is_empty());
+    let request = Request::List { path: path.clone(), recursive: arguments.is_set("recursive")?, pattern };
+    let Report { items, count, .. } = ask(&app, &name, request).await?;
+    Ok(Json(Listing { path, entries: items, count }))
 }
 
 /// Removes a file or a tree. Arguments in the query or, as documented, in a JSON body.
 pub(super) async fn delete(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    Query(mut query): Parameters,
+    RawQuery(raw): RawQuery,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    if let Ok(Value::Object(fields)) = serde_json::from_slice(&body) {
-        for (key, value) in fields {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            query.entry(key).or_insert(text);
-        }
-    }
-    let path = absolute(&query)?;
-    let guest = awake(&app, &name).await?;
-    files::delete(&guest, path.clone(), is_set(&query, "recursive")).await.map_err(refusal)?;
+    let arguments = Arguments::read(raw.as_deref(), &body)?;
+    let path = arguments.path("path")?;
+    let request = Request::Delete { path: path.clone(), recursive: arguments.is_set("recursive")? };
+    files::done(&*awake(&app, &name).await?, request).await.map_err(refusal)?;
     Ok(Json(json!({ "deleted": [path], "count": 1 })))
 }
 
-fn is_set(query: &HashMap<String, String>, key: &str) -> bool {
-    query.get(key).is_some_and(|text| text == "true" || text == "1")
+/// Gives a file or directory another path.
+pub(super) async fn rename(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+    body: Bytes,
+) -> Result<Json<Value>, ApiError> {
+    let arguments = Arguments::read(raw.as_deref(), &body)?;
+    let (source, dest) = (arguments.path("source")?, arguments.path("dest")?);
+    let request = Request::Rename { source: source.clone(), dest: dest.clone() };
+    files::done(&*awake(&app, &name).await?, request).await.map_err(refusal)?;
+    Ok(Json(json!({ "source": source, "dest": dest })))
 }
 
-/// The absolute path asked for; what it leads to is the guest's business.
-fn absolute(query: &HashMap<String, String>) -> Result<String, ApiError> {
-    let path = query.get("path").map(String::as_str).unwrap_or_default();
-    if path.is_empty() || path.contains('\0') {
-        return Err(FileError::new("EINVAL", "invalid path", path).into());
-    }
-    if path.starts_with('/') {
-        return Ok(path.to_owned());
-    }
-    let base = query.get("workingDir").map(String::as_str).filter(|dir| dir.starts_with('/') && !dir.contains('\0'));
-    Ok(format!("{}/{path}", base.unwrap_or(HOME).trim_end_matches('/')))
+#[derive(Serialize)]
+pub(super) struct Copied {
+    source: String,
+    dest: String,
+    #[serde(rename = "copied")]
+    items: Box<RawValue>,
+    count: u64,
+    #[serde(rename = "totalBytes")]
+    bytes: u64,
 }
 
-async fn awake(app: &Shared, name: &str) -> Result<Arc<Guest>, ApiError> {
-    app.sprite(name)?.wake().await.map_err(|error| {
-        error!(%error, "cannot wake a sprite");
-        ApiError::unavailable("failed to start sprite")
-    })
+/// Copies a file or a tree.
+pub(super) async fn copy(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+    body: Bytes,
+) -> Result<Json<Copied>, ApiError> {
+    let arguments = Arguments::read(raw.as_deref(), &body)?;
+    let (source, dest) = (arguments.path("source")?, arguments.path("dest")?);
+    let request = Request::Copy {
+        source: source.clone(),
+        dest: dest.clone(),
+        recursive: arguments.is_set("recursive")?,
+        preserve: arguments.is_set("preserveAttrs")?,
+    };
+    let Report { items, count, bytes } = ask(&app, &name, request).await?;
+    Ok(Json(Copied { source, dest, items, count, bytes }))
+}
+
+#[derive(Serialize)]
+pub(super) struct Affected {
+    affected: Box<RawValue>,
+    count: u64,
+}
+
+/// Sets permission bits.
+pub(super) async fn chmod(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+    body: Bytes,
+) -> Result<Json<Affected>, ApiError> {
+    let arguments = Arguments::read(raw.as_deref(), &body)?;
+    let path = arguments.path("path")?;
+    let mode = arguments.mode()?.ok_or_else(|| arguments.invalid("mode"))?;
+    let request = Request::Chmod { path, mode, recursive: arguments.is_set("recursive")? };
+    let Report { items, count, .. } = ask(&app, &name, request).await?;
+    Ok(Json(Affected { affected: items, count }))
+}
+
+/// Sets user and group.
+pub(super) async fn chown(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+    body: Bytes,
+) -> Result<Json<Affected>, ApiError> {
+    let arguments = Arguments::read(raw.as_deref(), &body)?;
+    let path = arguments.path("path")?;
+    let (user, group) = (arguments.text("uid"), arguments.text("gid"));
+    if user.is_none() && group.is_none() {
+        return Err(arguments.invalid("uid").into());
+    }
+    let request = Request::Chown { path, user, group, recursive: arguments.is_set("recursive")? };
+    let Report { items, count, .. } = ask(&app, &name, request).await?;
+    Ok(Json(Affected { affected: items, count }))
+}
+
+async fn ask(app: &Shared, name: &str, request: Request) -> Result<Report, ApiError> {
+    files::reported(&*awake(app, name).await?, request).await.map_err(refusal)
+}
+
+/// The guest; a cold one is woken or waited for, as chosen.
+async fn awake(app: &Shared, name: &str) -> Result<Awake, ApiError> {
+    let on_cold = app.registry.shared.settings.fs_on_cold;
+    app.sprite(name)?.need(on_cold).await.map_err(|error| asleep(&error))
 }
 
 fn refusal(error: FilesError) -> ApiError {
@@ -194,17 +267,5 @@ mod tests {
                 prop_assert!(a <= b && b < size && a == first);
             }
         }
-    }
-
-    #[test]
-    fn relative_paths_begin_at_the_working_directory() {
-        let path = |pairs: &[(&str, &str)]| {
-            absolute(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()).ok()
-        };
-        assert_eq!(path(&[("path", "/a"), ("workingDir", "/b")]).as_deref(), Some("/a"));
-        assert_eq!(path(&[("path", "a"), ("workingDir", "/")]).as_deref(), Some("/a"));
-        assert_eq!(path(&[("path", "a")]).as_deref(), Some("/home/sprite/a"));
-        assert_eq!(path(&[]), None);
-        assert_eq!(path(&[("path", "a\0b")]), None);
     }
 }

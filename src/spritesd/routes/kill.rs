@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 use url::form_urlencoded;
 
-use super::Shared;
 use super::exec::no_session;
+use super::{Shared, asleep, ndjson};
 use crate::spritesd::duration;
 use crate::spritesd::errors::ApiError;
 use crate::spritesd::exec::session::{End, Session};
@@ -49,6 +50,8 @@ pub(super) async fn kill(
         }
         Found::Unknown => return Err(no_session(&id)),
     };
+    // What is frozen hears no signal.
+    let awake = sprite.wake().await.map_err(|error| asleep(&error))?;
     sprite.record(
         "kill",
         json!({ "session": session.id, "command": session.command, "signal": signals::full_name(&signal) }),
@@ -57,12 +60,9 @@ pub(super) async fn kill(
     // Goes on when the client leaves: a kill once asked for is carried out.
     tokio::spawn(async move {
         end(&session, number, &signals::full_name(&signal), patience, &events).await;
+        drop(awake);
     });
-    let lines = futures::stream::unfold(queue, |mut queue| async move {
-        let event = queue.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(Bytes::from(format!("{event}\n"))), queue))
-    });
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
+    Ok(ndjson(UnboundedReceiverStream::new(queue)))
 }
 
 /// Query first, then a JSON body, then the defaults.
@@ -114,6 +114,11 @@ async fn end(session: &Session, number: i32, name: &str, patience: Duration, eve
             Some(_) => tell(json!({ "type": "killed", "message": "Process killed" })),
             None => tell(json!({ "type": "error", "message": "Process did not end" })),
         }
+    }
+    if ended.is_some() && session.terminal().is_some() {
+        // The end of its leader hangs a terminal up.
+        let message = format!("Closed the terminal of process {pid}");
+        tell(json!({ "type": "signal", "message": message, "signal": "SIGHUP", "pid": pid }));
     }
     match ended {
         Some(End::Exited(code)) => tell(json!({ "type": "complete", "exit_code": code })),

@@ -1,25 +1,33 @@
 //! Create, get, list, update, delete.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tracing::error;
 
-use super::{App, Shared};
-use crate::spritesd::errors::ApiError;
+use super::{App, Shared, states};
+use crate::spritesd::errors::{ApiError, Limited};
+use crate::spritesd::faults::{Effect, Fault};
+use crate::spritesd::lifecycle::Status;
 use crate::spritesd::names::{is_valid_name, page};
 use crate::spritesd::registry::CreateError;
 use crate::spritesd::sprite::Sprite;
 use crate::spritesd::store::UrlSettings;
 
-const ORGANIZATION: &str = "local";
+pub(super) const ORGANIZATION: &str = "local";
 const MOST_LABELS: usize = 64;
 const LONGEST_LABEL: usize = 128;
+/// How long a create call waits for capacity: less than clients wait for it.
+const CAPACITY: Duration = Duration::from_secs(100);
 
 /// The body of a create call. Sizes are accepted and ignored, as the platform does.
 #[derive(Debug, Deserialize)]
@@ -30,6 +38,9 @@ pub(super) struct Create {
     labels: Option<Vec<String>>,
     #[serde(default)]
     url_settings: Option<PartialUrlSettings>,
+    /// Wait for a Sprite to stop running instead of being refused.
+    #[serde(default)]
+    wait_for_capacity: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,7 +99,7 @@ fn failed(error: &std::io::Error, what: &str) -> ApiError {
 }
 
 pub(super) async fn create(State(app): State<Shared>, body: Bytes) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let Create { name, labels, url_settings } = parse(&body)?;
+    let Create { name, labels, url_settings, wait_for_capacity } = parse(&body)?;
     let labels = labels.unwrap_or_default();
     let mut errors = Vec::new();
     if !is_valid_name(&name) {
@@ -103,8 +114,16 @@ pub(super) async fn create(State(app): State<Shared>, body: Bytes) -> Result<(St
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
+    let capacity = &app.registry.shared.capacity;
+    if let Some(limit) = app.registry.shared.settings.running_limit {
+        let patience = if wait_for_capacity { CAPACITY } else { Duration::ZERO };
+        if !matches!(timeout(patience, capacity.acquire()).await, Ok(Ok(_))) {
+            return Err(ApiError::Limited(Limited::running(u64::from(limit))));
+        }
+    }
     match app.registry.create(&name, labels, settings).await {
         Ok(sprite) => Ok((StatusCode::CREATED, Json(object(&app, &sprite)))),
+        Err(CreateError::Limited(limited)) => Err(ApiError::Limited(limited)),
         Err(CreateError::Duplicate) => Err(ApiError::Duplicate(name)),
         Err(CreateError::Io(error)) => Err(failed(&error, "create")),
     }
@@ -158,26 +177,46 @@ pub(super) async fn delete(State(app): State<Shared>, Path(name): Path<String>) 
 
 pub(super) async fn list(
     State(app): State<Shared>,
+    headers: HeaderMap,
+    fault: Option<Extension<Fault>>,
     Query(query): Query<HashMap<String, String>>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accepts.contains("application/x-ndjson") {
+        return Ok(states::watch(app, &query));
+    }
     let limit = match query.get("max_results").filter(|text| !text.is_empty()) {
         None => None,
         Some(text) => Some(text.parse().map_err(|_| ApiError::Invalid(vec!["invalid max_results".into()]))?),
     };
-    let all = app.registry.all();
+    let mut all = app.registry.all();
+    if let Some(Extension(fault)) = fault.filter(|fault| fault.effect == Effect::ListMissingEntry) {
+        all.retain(|name, _| !name.contains(&fault.matching));
+    }
     let prefix = query.get("prefix").map(String::as_str).unwrap_or_default();
     let token = query.get("continuation_token").map(String::as_str);
     let page = page(all.keys().map(String::as_str), prefix, limit, token)
         .ok_or_else(|| ApiError::Invalid(vec!["invalid continuation_token".into()]))?;
     let sprites: Vec<Value> =
         page.names.iter().filter_map(|name| all.get(name)).map(|sprite| object(&app, sprite)).collect();
-    let running = all.values().filter(|sprite| sprite.status() == "running").count();
-    let cold = all.len() - running;
-    Ok(Json(json!({
+    let (running, warm, cold) = counters(&all);
+    let running_limit = app.registry.shared.settings.running_limit;
+    let body = json!({
         "sprites": sprites, "has_more": page.next.is_some(), "next_continuation_token": page.next,
-        "name": ORGANIZATION, "running": running, "warm": 0, "cold": cold,
-        "org": { "name": ORGANIZATION, "running": running, "warm": 0, "cold": cold, "running_limit": 0, "warm_limit": 0 },
-    })))
+        "name": ORGANIZATION, "running": running, "warm": warm, "cold": cold,
+        "running_limit": running_limit, "warm_limit": null,
+        "org": {
+            "name": ORGANIZATION, "running": running, "warm": warm, "cold": cold,
+            "running_limit": running_limit, "warm_limit": null,
+        },
+    });
+    Ok(Json(body).into_response())
+}
+
+/// How many are running, warm and cold.
+pub(super) fn counters(all: &BTreeMap<String, Arc<Sprite>>) -> (usize, usize, usize) {
+    let count = |wanted: Status| all.values().filter(|sprite| sprite.status() == wanted).count();
+    (count(Status::Running), count(Status::Warm), count(Status::Cold))
 }
 
 /// What is asked of a Sprite that exists but has no such call.
@@ -191,7 +230,7 @@ fn object(app: &App, sprite: &Sprite) -> Value {
     let time = |time: jiff::Timestamp| format!("{time:.6}");
     let last = meta.last_running_at.map(time);
     json!({
-        "id": meta.id, "name": meta.name, "status": sprite.status(), "labels": meta.labels,
+        "id": meta.id, "name": meta.name, "status": sprite.status().word(), "labels": meta.labels,
         "organization": ORGANIZATION, "org_slug": ORGANIZATION,
         // Names below `localhost` are loopback by definition.
         "url": format!("http://{}.localhost:{}", meta.name, app.port),

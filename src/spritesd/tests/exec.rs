@@ -124,9 +124,9 @@ async fn without_stdin_there_is_none() {
 }
 
 #[tokio::test]
-async fn a_hundred_short_commands_lose_nothing() {
+async fn two_hundred_short_commands_lose_nothing() {
     let lab = Lab::with("one").await;
-    for n in 0..100 {
+    for n in 0..200 {
         let word = format!("{n}");
         let mut exec = lab.client.start("one", &["echo", &word], &[("stdin", "true")]).await;
         // As vendor clients do, whether it still arrives or not.
@@ -228,11 +228,22 @@ async fn pings_are_answered_and_nonsense_is_ignored() {
 }
 
 #[tokio::test]
+async fn a_message_of_ten_megabytes_passes() {
+    let lab = Lab::with("one").await;
+    let mut exec = lab.client.start("one", &["wc", "-c"], &[("stdin", "true")]).await;
+    let size = 10 << 20;
+    exec.send(&vec![0; size]).await;
+    exec.send(&[4]).await;
+    assert_eq!(exec.finish().await.out().trim(), (size - 1).to_string());
+    lab.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_message_of_absurd_size_ends_the_connection_only() {
     let lab = Lab::with("one").await;
     let mut exec = lab.client.start("one", &["cat"], &[("stdin", "true")]).await;
     exec.id().await;
-    drop(exec.socket.send(Message::binary(vec![0; 20 << 20])).await);
+    drop(exec.socket.send(Message::binary(vec![0; (10 << 20) + 1])).await);
     assert_eq!(exec.finish().await.code, None);
     assert_eq!(lab.client.run("one", &["true"]).await.code, Some(0));
     lab.server.stop().await;
@@ -251,7 +262,8 @@ async fn a_signal_by_text() {
 }
 
 #[rstest]
-#[case(&[("cmd", "sh"), ("tty", "true")], "not supported yet")]
+#[case(&[("cmd", "sh"), ("tty", "true"), ("rows", "x")], "invalid rows")]
+#[case(&[("cmd", "sh"), ("tty", "maybe")], "invalid tty")]
 #[case(&[("cmd", "sh"), ("env", "A")], "invalid env")]
 #[case(&[("cmd", "sh"), ("max_run_after_disconnect", "x")], "invalid max_run_after_disconnect")]
 #[case(&[("cmd", "a\0b")], "contains NUL")]

@@ -1,6 +1,6 @@
 //! What a guest cannot see or do.
 
-use super::support::{Lab, TOKEN};
+use super::support::{Lab, TOKEN, eventually, processes_with};
 
 #[tokio::test]
 async fn the_host_is_not_there() {
@@ -60,7 +60,7 @@ async fn the_guest_has_no_power() {
         awk 'NR>2 {print $1}' /proc/net/dev
         (exec 3<>/dev/tcp/192.0.2.1/80) 2>/dev/null && echo network
         true";
-    let expected = "CapEff: 0000000000000000\nCapBnd: 0000000000000000\nNoNewPrivs: 1\nlo:\n";
+    let expected = "CapEff: 0000000000000000\nCapBnd: 0000000000000000\nNoNewPrivs: 1\neth0\nlo:\neth0:\n";
     assert_eq!(lab.client.sh("one", script).await, expected);
     lab.server.stop().await;
 }
@@ -85,9 +85,15 @@ async fn two_sprites_do_not_meet() {
     // Not the same user outside either, and not the daemon's.
     if rustix::process::geteuid().is_root() {
         use std::os::unix::fs::MetadataExt as _;
-        let owner =
-            |name: &str| std::fs::metadata(lab.data.path().join("sprites").join(name).join("home")).unwrap().uid();
-        assert!(owner("one") != owner("two") && owner("one") != 0 && owner("two") != 0);
+        let mut other = lab.client.start("two", &["bash", "-c", "echo up; exec -a of-two sleep 600"], &[]).await;
+        other.until("up").await;
+        let owner = async |mark: &str| {
+            let found = || processes_with(mark).into_iter().next();
+            eventually("the process is there", async || found().is_some()).await;
+            std::fs::metadata(found().unwrap()).unwrap().uid()
+        };
+        let (one, two) = (owner("of-one\0").await, owner("of-two\0").await);
+        assert!(one != two && one >= 700_000 && two >= 700_000, "{one} {two}");
     }
     // IPC: a message queue of one is not listed in two.
     lab.client.sh("one", "ipcmk -Q >/dev/null && ipcs -q | grep -q 0x").await;

@@ -2,14 +2,28 @@
 //! client takes part. Needs bubblewrap and the right to make namespaces.
 
 mod attach;
+mod checkpoints;
+mod control;
 mod exec;
 mod faults;
 mod files;
+mod files_change;
+mod http_exec;
 mod isolation;
 mod kill;
+mod lifecycle;
+mod limits;
+mod network;
+mod ports;
+mod proxy;
+mod raw;
 mod restart;
+mod services;
 mod sprites;
 mod support;
+mod tty;
+mod url;
+mod watch;
 
 /// The server starts parts of itself from its own program. Here that is the test program, which plays them through
 /// these entries; without the server's request they do nothing.

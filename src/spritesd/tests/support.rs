@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use url::form_urlencoded;
 
-use crate::spritesd::{Config, FaultRule, SelfProgram, Server, start};
+use crate::spritesd::{Config, FaultRule, SelfProgram, Server, Settings, start};
 
 pub(super) const TOKEN: &str = "org/1/token/secret-of-the-tests";
 /// Environment variable with the arguments of a server process.
@@ -46,8 +46,13 @@ pub(super) struct Lab {
 
 impl Lab {
     pub(super) async fn new() -> Self {
+        Self::set(&[]).await
+    }
+
+    /// A server with flags, for example `["--idle-after", "1s"]`.
+    pub(super) async fn set(flags: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let server = serve(data.path(), Vec::new()).await;
+        let server = serve_set(data.path(), Vec::new(), settings(flags)).await;
         let client = Client::new(&format!("http://{}", server.address()));
         Self { data, server, client }
     }
@@ -74,7 +79,26 @@ impl Lab {
     }
 }
 
+/// The settings these flags make; file calls wake unless a test says otherwise.
+pub(super) fn settings(flags: &[&str]) -> Settings {
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        settings: Settings,
+    }
+    let mut all = vec!["spritesd"];
+    all.extend(flags);
+    if !flags.contains(&"--fs-on-cold") {
+        all.extend(["--fs-on-cold", "wake"]);
+    }
+    <Flags as clap::Parser>::parse_from(all).settings
+}
+
 pub(super) async fn serve(data: &Path, faults: Vec<FaultRule>) -> Server {
+    serve_set(data, faults, settings(&[])).await
+}
+
+async fn serve_set(data: &Path, faults: Vec<FaultRule>, settings: Settings) -> Server {
     let any = "127.0.0.1:0".parse().unwrap();
     let config = Config {
         listen: any,
@@ -83,6 +107,7 @@ pub(super) async fn serve(data: &Path, faults: Vec<FaultRule>) -> Server {
         token: TOKEN.into(),
         faults,
         program: program(),
+        settings,
     };
     start(config).await.unwrap()
 }
@@ -231,6 +256,11 @@ impl Exec {
         info["session_id"].as_str().unwrap().to_owned()
     }
 
+    /// Standard output so far.
+    pub(super) fn seen_out(&self) -> String {
+        Ran::new(self.seen.clone()).out()
+    }
+
     /// Reads until all of standard output so far contains `text`.
     pub(super) async fn until(&mut self, text: &str) {
         while !Ran::new(self.seen.clone()).out().contains(text) {
@@ -314,4 +344,129 @@ pub(super) async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
         }
     };
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// A WebSocket to any path of a Sprite, whatever is spoken on it.
+pub(super) struct Wire {
+    pub(super) socket: Socket,
+    pub(super) headers: HashMap<String, String>,
+}
+
+/// One message of a [`Wire`].
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Frame {
+    Text(String),
+    Binary(Vec<u8>),
+    Pong(Vec<u8>),
+    Close(Option<u16>),
+    /// The connection ended without a close frame.
+    Broken,
+}
+
+impl Client {
+    /// Opens a WebSocket; `path` begins with the Sprite's name.
+    pub(super) async fn wire(&self, path: &str, headers: &[(&str, &str)]) -> Result<Wire, tungstenite::Error> {
+        let url = format!("{}/{path}", self.base.replacen("http", "ws", 1));
+        let mut request =
+            ClientRequestBuilder::new(url.parse().unwrap()).with_header("Authorization", format!("Bearer {TOKEN}"));
+        for (name, value) in headers {
+            request = request.with_header(*name, *value);
+        }
+        let (socket, response) = connect_async(request).await?;
+        let headers = response.headers().iter().map(|(k, v)| (k.to_string(), v.to_str().unwrap().to_owned())).collect();
+        Ok(Wire { socket, headers })
+    }
+
+    /// The status and text a WebSocket is refused with.
+    pub(super) async fn refused(&self, path: &str) -> (u16, String) {
+        match self.wire(path, &[]).await {
+            Err(tungstenite::Error::Http(response)) => {
+                (response.status().as_u16(), String::from_utf8(response.body().clone().unwrap_or_default()).unwrap())
+            }
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("accepted"),
+        }
+    }
+}
+
+impl Wire {
+    pub(super) async fn send(&mut self, data: &[u8]) {
+        self.socket.send(Message::binary(data.to_vec())).await.unwrap();
+    }
+
+    pub(super) async fn text(&mut self, text: &str) {
+        self.socket.send(Message::text(text.to_owned())).await.unwrap();
+    }
+
+    pub(super) async fn next(&mut self) -> Frame {
+        match tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing came") {
+            Some(Ok(Message::Text(text))) => Frame::Text(text.to_string()),
+            Some(Ok(Message::Binary(data))) => Frame::Binary(data.to_vec()),
+            Some(Ok(Message::Pong(data))) => Frame::Pong(data.to_vec()),
+            Some(Ok(Message::Close(frame))) => Frame::Close(frame.map(|frame| frame.code.into())),
+            Some(Ok(other @ (Message::Ping(_) | Message::Frame(_)))) => panic!("unexpected {other:?}"),
+            Some(Err(_)) | None => Frame::Broken,
+        }
+    }
+
+    /// The next message, which must be JSON text.
+    pub(super) async fn json(&mut self) -> Value {
+        match self.next().await {
+            Frame::Text(text) => serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}")),
+            other => panic!("no text but {other:?}"),
+        }
+    }
+
+    /// Reads to the end.
+    pub(super) async fn rest(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        loop {
+            frames.push(self.next().await);
+            if matches!(frames.last(), Some(Frame::Close(_) | Frame::Broken)) {
+                return frames;
+            }
+        }
+    }
+
+    /// Reads binary messages until all of them together contain `text`; gives them.
+    pub(super) async fn until(&mut self, text: &str) -> String {
+        let mut seen = Vec::new();
+        let begun = std::time::Instant::now();
+        loop {
+            let so_far = String::from_utf8_lossy(&seen).into_owned();
+            if so_far.contains(text) {
+                return so_far;
+            }
+            // Signs of life go on coming.
+            assert!(begun.elapsed() < PATIENCE, "never {text:?}, only {so_far:?}");
+            match self.next().await {
+                Frame::Binary(data) => seen.extend(data),
+                Frame::Text(_) => {}
+                other => panic!("{other:?} before {text:?}: {so_far:?}"),
+            }
+        }
+    }
+}
+
+/// The bytes of all binary messages.
+pub(super) fn bytes(frames: &[Frame]) -> Vec<u8> {
+    let data =
+        frames.iter().filter_map(|frame| if let Frame::Binary(data) = frame { Some(data.as_slice()) } else { None });
+    data.collect::<Vec<_>>().concat()
+}
+
+impl Lab {
+    /// A client of a second address of the same server, whose sockets give a sign of life more often.
+    pub(super) async fn hasty(&self, every: Duration) -> Client {
+        use crate::spritesd::connection::{Connection, CuttableListener};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let heartbeat = crate::spritesd::exec::socket::Heartbeat(every);
+        let router =
+            crate::spritesd::routes::router(std::sync::Arc::clone(&self.server.app)).layer(axum::Extension(heartbeat));
+        let service = router.into_make_service_with_connect_info::<Connection>();
+        let listener = CuttableListener { listener, stop: self.server.cut.clone() };
+        tokio::spawn(async move { axum::serve(listener, service).await });
+        Client::new(&format!("http://{address}"))
+    }
 }

@@ -359,6 +359,16 @@ impl Tenant {
         self.log("exec").await.iter().filter(|line| runner(line)).count()
     }
 
+    /// Puts a host outside of all Sprites; the process that holds its network namespace.
+    pub async fn host(&self, name: &str, addr: &str) -> u64 {
+        let world = format!("{}/world", self.admin_url);
+        let body = serde_json::json!({ "name": name, "addr": addr });
+        let answer = self.http.post(&world).json(&body).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 204, "{:?}", answer.text().await);
+        let view: Value = self.http.get(&world).send().await.unwrap().json().await.unwrap();
+        view["pid"].as_u64().unwrap()
+    }
+
     /// Scripts failures of spritesd.
     pub async fn faults(&self, rules: Value) {
         let answer = self.http.put(format!("{}/faults", self.admin_url)).json(&rules).send().await.unwrap();

@@ -1,0 +1,266 @@
+//! The output of one service on disk: as text that the guest may read, and as events with time and stream that the
+//! logs call reads. Both are bounded: what is full becomes the older part, and the part before that goes. Blocking.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Bound of each part of a file; there are two.
+const LARGEST_PART: u64 = 1 << 20;
+
+/// Where the guest sees the text of the service `name`.
+pub(crate) fn shown_path(name: &str) -> String {
+    format!("/.sprite/logs/services/{name}.log")
+}
+
+/// An event as the wire shows it.
+pub(crate) fn event(kind: &str) -> Value {
+    json!({ "type": kind, "timestamp": Timestamp::now().as_millisecond() })
+}
+
+/// The two files.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    shown: Rotated,
+    events: Rotated,
+}
+
+impl Journal {
+    /// The journal of the service `name` of a Sprite whose directory is `own`. Touches no file.
+    pub(crate) fn new(own: &Path, name: &str) -> Self {
+        Self {
+            shown: Rotated::new(own.join("logs/services").join(format!("{name}.log"))),
+            // Not in the guest: this is not its format.
+            events: Rotated::new(own.join("services").join(format!("{name}.jsonl"))),
+        }
+    }
+
+    /// Makes the text exist: who is told its path may look before there is output.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        self.shown.append(b"")
+    }
+
+    /// Adds output.
+    pub(crate) fn append(&mut self, raw: &[u8], event: &Value) -> io::Result<()> {
+        self.shown.append(raw)?;
+        self.events.append(format!("{event}\n").as_bytes())
+    }
+
+    /// The events with the last `lines` lines of output, all that are kept by default.
+    pub(crate) fn read(&self, lines: Option<usize>) -> io::Result<Vec<Value>> {
+        let mut text = self.events.read()?;
+        // A crash may have cut the last line short.
+        text.truncate(text.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1));
+        let events = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        Ok(last_lines(events.collect(), lines))
+    }
+
+    /// Removes everything.
+    pub(crate) fn remove(&mut self) -> io::Result<()> {
+        self.shown.remove()?;
+        self.events.remove()
+    }
+}
+
+/// The end of some output.
+fn last_lines(events: Vec<Value>, lines: Option<usize>) -> Vec<Value> {
+    let Some(mut left) = lines else { return events };
+    let mut kept = Vec::new();
+    // A line feed at the very end begins no line.
+    let mut last = true;
+    for mut event in events.into_iter().rev() {
+        if left == 0 {
+            break;
+        }
+        let data = event["data"].as_str().unwrap_or_default();
+        let body = if last { data.strip_suffix('\n').unwrap_or(data) } else { data };
+        last = false;
+        let starts: Vec<usize> = body.match_indices('\n').map(|(at, _)| at + 1).collect();
+        if starts.len() >= left {
+            let from = starts.get(starts.len() - left).copied().unwrap_or_default();
+            event["data"] = data.get(from..).unwrap_or_default().into();
+            left = 0;
+        } else {
+            left -= starts.len();
+        }
+        if event["data"] != "" {
+            kept.push(event);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+/// A file in two parts.
+#[derive(Debug)]
+struct Rotated {
+    path: PathBuf,
+    open: Option<(File, u64)>,
+}
+
+impl Rotated {
+    fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    fn older(&self) -> PathBuf {
+        self.path.with_added_extension("1")
+    }
+
+    fn append(&mut self, data: &[u8]) -> io::Result<()> {
+        let (mut file, mut size) = match self.open.take() {
+            Some(open) => open,
+            None => self.open()?,
+        };
+        if size > 0 && size + data.len() as u64 > LARGEST_PART {
+            std::fs::rename(&self.path, self.older())?;
+            (file, size) = self.open()?;
+        }
+        file.write_all(data)?;
+        self.open = Some((file, size + data.len() as u64));
+        Ok(())
+    }
+
+    fn open(&self) -> io::Result<(File, u64)> {
+        if let Some(parent) = self.path.parent() {
+            // Never more than this one directory: those above are the Sprite, which may be gone.
+            match std::fs::create_dir(parent) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        let file = File::options().append(true).create(true).open(&self.path)?;
+        let size = file.metadata()?.len();
+        Ok((file, size))
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        for part in [&self.older(), &self.path] {
+            match std::fs::read(part) {
+                Ok(part) => text.extend(part),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(text)
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        self.open = None;
+        for part in [&self.older(), &self.path] {
+            match std::fs::remove_file(part) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes text of bytes that come in pieces: a character is never cut in two, and what is none becomes `�`.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder(Vec<u8>);
+
+impl Decoder {
+    /// The text so far; the beginning of a character waits for its rest.
+    pub(crate) fn text(&mut self, data: &[u8]) -> String {
+        self.0.extend(data);
+        let cut = match std::str::from_utf8(&self.0) {
+            Ok(_) => self.0.len(),
+            Err(_) => self.0.len() - unfinished(&self.0),
+        };
+        let rest = self.0.split_off(cut);
+        let text = String::from_utf8_lossy(&self.0).into_owned();
+        self.0 = rest;
+        text
+    }
+
+    /// What waits when there is no more.
+    pub(crate) fn rest(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.0)).into_owned()
+    }
+}
+
+/// How many bytes at the end may be the beginning of a character: three at most.
+fn unfinished(data: &[u8]) -> usize {
+    (1..=data.len().min(3))
+        .find(|length| {
+            let tail = data.get(data.len() - length..).unwrap_or_default();
+            std::str::from_utf8(tail).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn out(data: &str) -> Value {
+        json!({ "type": "stdout", "data": data })
+    }
+
+    #[test]
+    fn both_parts_together_are_bounded_and_hold_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("logs")).unwrap();
+        let mut journal = Journal::new(dir.path(), "web");
+        let line = format!("{}\n", "x".repeat(4095));
+        for n in 0..1000 {
+            let event = json!({ "type": "stdout", "n": n, "data": line });
+            journal.append(line.as_bytes(), &event).unwrap();
+        }
+        let size = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().len();
+        assert!(size("logs/services/web.log") <= LARGEST_PART && size("logs/services/web.log.1") <= LARGEST_PART);
+        let kept = journal.read(None).unwrap();
+        assert!(kept.len() > 250 && kept.len() < 520 && kept.last().unwrap()["n"] == 999, "{}", kept.len());
+        // Another process goes on where this one ended.
+        let mut journal = Journal::new(dir.path(), "web");
+        journal.append(b"y\n", &out("y\n")).unwrap();
+        assert_eq!(journal.read(Some(1)).unwrap(), [out("y\n")]);
+        journal.remove().unwrap();
+        assert!(journal.read(None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nothing_is_made_where_there_is_no_sprite() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = dir.path().join("gone");
+        assert!(Journal::new(&gone, "web").append(b"x", &out("x")).is_err());
+        assert!(!gone.exists());
+    }
+
+    #[test]
+    fn the_last_lines_over_pieces() {
+        let events = vec![out("a\nb\nc"), out("d\n"), out("e\n")];
+        let last = |n| last_lines(events.clone(), Some(n));
+        assert_eq!(last(1), [out("e\n")]);
+        assert_eq!(last(2), [out("c"), out("d\n"), out("e\n")]);
+        assert_eq!(last(3), [out("b\nc"), out("d\n"), out("e\n")]);
+        assert_eq!(last(9), events);
+        assert!(last(0).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn text_in_pieces_is_the_text(text in ".{0,40}", at in 1usize..5) {
+            let mut decoder = Decoder::default();
+            let mut seen: String = text.as_bytes().chunks(at).map(|piece| decoder.text(piece)).collect();
+            seen.push_str(&decoder.rest());
+            prop_assert_eq!(seen, text);
+        }
+
+        #[test]
+        fn no_byte_waits_for_ever(data in prop::collection::vec(any::<u8>(), 0..60)) {
+            let mut decoder = Decoder::default();
+            for piece in data.chunks(7) {
+                decoder.text(piece);
+                prop_assert!(decoder.0.len() <= 3);
+            }
+        }
+    }
+}

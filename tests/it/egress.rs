@@ -1,0 +1,105 @@
+//! What commands of Runs can reach, on a network that the kernel enforces: servers are real, in a world of the
+//! test's own.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Tenant,
+    process::Process,
+    tenant::{phase, stdout, until},
+};
+
+const SERVER: &str = "import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(sys.argv[2].encode())
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer((sys.argv[1], 80), Handler)
+print('up', flush=True)
+server.serve_forever()";
+
+/// A host outside of all Sprites, with a server that answers with the host's name.
+async fn host(tenant: &Tenant, name: &str, addr: &str) -> Process {
+    let holder = tenant.host(name, addr).await;
+    let mut command = Process::command("nsenter");
+    command.arg(format!("--net=/proc/{}/ns/net", holder)).args(["--", "python3", "-c", SERVER, addr, name]);
+    let (process, lines) = Process::start(command.stdin(Stdio::null()), 1);
+    assert_eq!(lines, ["up"]);
+    process
+}
+
+/// A command that asks each target and says who answered.
+fn ask(targets: &[&str]) -> String {
+    let ask = |target: &&str| format!("echo \"{target} $(curl -s -m 3 http://{target}/ || echo -)\"");
+    targets.iter().map(ask).collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn a_command_reaches_what_its_policy_names_and_nothing_else() {
+    let tenant = Tenant::new().await;
+    let _hosts = [
+        host(&tenant, "api.example.com", "203.0.113.7").await,
+        host(&tenant, "other.example.org", "203.0.113.8").await,
+        host(&tenant, "_api.internal", "203.0.113.9").await,
+        host(&tenant, "metadata.example.org", "169.254.169.254").await,
+    ];
+    let policy = format!("web-{}", tenant.id);
+    let egress = json!({ "mode": "Allowlist", "allow": ["*.example.com"], "deny": ["secret.example.com"] });
+    tenant.policy(&policy, json!({ "egress": egress })).await;
+    tenant.session("web", json!({ "policyRef": { "name": policy } })).await;
+    tenant
+        .bash(
+            "allowed",
+            "web",
+            &ask(&["api.example.com", "other.example.org", "203.0.113.8", "169.254.169.254", "_api.internal"]),
+        )
+        .await;
+    let run = tenant.finished("allowed").await;
+    assert_eq!(phase(&run), "Succeeded", "{run:?}");
+    let expected =
+        "api.example.com api.example.com\nother.example.org -\n203.0.113.8 -\n169.254.169.254 -\n_api.internal -\n";
+    assert_eq!(stdout(&run), expected);
+
+    // The default policy opens nothing.
+    tenant.ready_session("closed").await;
+    tenant.bash("denied", "closed", &ask(&["api.example.com", "203.0.113.7", "169.254.169.254"])).await;
+    let run = tenant.finished("denied").await;
+    assert_eq!(stdout(&run), "api.example.com -\n203.0.113.7 -\n169.254.169.254 -\n");
+}
+
+#[tokio::test]
+async fn no_code_runs_in_the_window_before_the_lockdown() {
+    let tenant = Tenant::new().await;
+    let _host = host(&tenant, "other.example.org", "203.0.113.8").await;
+    // Nothing slows the platform down more than a policy call that takes its time.
+    tenant.faults(json!([{ "route": "policy.set", "effect": "delay", "delay": "1s" }])).await;
+    tenant.session("s1", json!({})).await;
+    tenant.bash("early", "s1", &ask(&["203.0.113.8", "other.example.org"])).await;
+    let run = tenant.finished("early").await;
+    assert_eq!(stdout(&run), "203.0.113.8 -\nother.example.org -\n");
+    let execs = tenant.log("exec").await;
+    let open: Vec<&Value> = execs.iter().filter(|exec| exec["policy"]["rules"] == json!([])).collect();
+    // What wakes a fresh Sprite is the operator's own, and constant.
+    assert!(open.iter().all(|exec| exec["argv"] == json!(["true"])), "{open:?}");
+}
+
+#[tokio::test]
+async fn a_tighter_policy_reaches_a_running_sprite_before_its_next_command() {
+    let tenant = Tenant::new().await;
+    let _host = host(&tenant, "api.example.com", "203.0.113.7").await;
+    let policy = format!("web-{}", tenant.id);
+    tenant.policy(&policy, json!({ "egress": { "mode": "Allowlist", "allow": ["api.example.com"] } })).await;
+    tenant.session("web", json!({ "policyRef": { "name": policy } })).await;
+    tenant.bash("before", "web", &ask(&["api.example.com"])).await;
+    assert_eq!(stdout(&tenant.finished("before").await), "api.example.com api.example.com\n");
+    tenant.policy(&policy, json!({ "egress": { "mode": "DenyAll" } })).await;
+    until("the session has seen the new policy", async || {
+        let rules = tenant.log("policy-set").await.last()?["policy"]["rules"].clone();
+        (rules == json!([{ "domain": "*", "action": "deny" }])).then_some(())
+    })
+    .await;
+    tenant.bash("after", "web", &ask(&["api.example.com", "203.0.113.7"])).await;
+    assert_eq!(stdout(&tenant.finished("after").await), "api.example.com -\n203.0.113.7 -\n");
+}
