@@ -30,7 +30,7 @@ impl Paused {
             if !moving {
                 return Ok(());
             }
-            std::thread::sleep(BETWEEN);
+            std::thread::park_timeout(BETWEEN);
         }
         self.resume();
         Err(io::ErrorKind::TimedOut.into())

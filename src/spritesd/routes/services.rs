@@ -27,6 +27,9 @@ const FOLLOW: Duration = Duration::from_secs(5);
 /// How long a service may take to stop.
 const STOP: Duration = Duration::from_secs(10);
 
+/// The most it may: what is asked of it meanwhile waits.
+const LONGEST_STOP: Duration = Duration::from_mins(5);
+
 /// The parameters of a call.
 pub(crate) type Parameters = Query<HashMap<String, String>>;
 /// A Sprite and a service of it.
@@ -164,7 +167,13 @@ pub(crate) fn follow_time(parameters: &Parameters) -> Result<Duration, ApiError>
 pub(crate) fn patience(verb: Verb, parameters: &Parameters) -> Result<Duration, ApiError> {
     match verb {
         Verb::Start | Verb::Restart => time(parameters, "duration", FOLLOW),
-        Verb::Stop => time(parameters, "timeout", STOP),
+        Verb::Stop => {
+            let patience = time(parameters, "timeout", STOP)?;
+            if patience > LONGEST_STOP {
+                return Err(ApiError::bad("invalid timeout: at most 5m"));
+            }
+            Ok(patience)
+        }
     }
 }
 

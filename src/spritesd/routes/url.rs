@@ -5,6 +5,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,8 +28,8 @@ use tracing::debug;
 use super::guard::has_token;
 use super::{App, Shared, asleep};
 use crate::spritesd::errors::ApiError;
-use crate::spritesd::guest::Guest;
 use crate::spritesd::guest::protocol::{Answer, Request as Ask};
+use crate::spritesd::guest::{Guest, GuestError};
 use crate::spritesd::lifecycle::Awake;
 use crate::spritesd::sprite::Sprite;
 
@@ -99,17 +100,15 @@ async fn forward(app: &App, name: &str, mut request: Request) -> Result<Response
 }
 
 /// Connects to the port of the URL. A service that has been started for this gets time to listen.
-async fn connect(sprite: &std::sync::Arc<Sprite>, awake: &Awake) -> Result<TcpStream, ApiError> {
+async fn connect(sprite: &Arc<Sprite>, awake: &Awake) -> Result<TcpStream, ApiError> {
     let port = sprite.serve_http(awake).await;
     loop {
         match dial(awake, port).await {
             Ok(stream) => return Ok(stream),
+            // No event tells that a program listens.
+            Err(_) if sprite.may_listen_soon() => sleep(AGAIN).await,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                if !sprite.may_listen_soon() {
-                    return Err(bad_gateway(&format!("nothing listens on port {port} of the sprite")));
-                }
-                // No event tells that a program listens.
-                sleep(AGAIN).await;
+                return Err(bad_gateway(&format!("nothing listens on port {port} of the sprite")));
             }
             Err(error) => return Err(bad_gateway(&format!("cannot connect to port {port} of the sprite: {error}"))),
         }
@@ -127,7 +126,7 @@ async fn dial(guest: &Guest, port: u16) -> io::Result<TcpStream> {
             Err(io::Error::new(io::ErrorKind::ConnectionRefused, error.error))
         }
         Ok((Answer::Failed(error), _)) => Err(io::Error::other(error.error)),
-        Ok(_) => Err(io::Error::other("no connection was given")),
+        Ok(_) => Err(io::Error::other(GuestError::Confused)),
         Err(error) => Err(io::Error::other(error)),
     }
 }

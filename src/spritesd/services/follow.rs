@@ -89,10 +89,8 @@ impl Follow {
                     if let Until::Count(left) = &mut self.until {
                         *left = self.events.len();
                     }
-                    let mut event = event("error");
-                    event["data"] =
-                        format!("{missed} events were left out: they came faster than they were read").into();
-                    return Some(event);
+                    let text = format!("{missed} events were left out: they came faster than they were read");
+                    return Some(event("error", [("data", text.into())]));
                 }
                 Next::Event(Err(RecvError::Closed)) => return Some(self.complete()),
             }
@@ -102,9 +100,8 @@ impl Follow {
     fn complete(&mut self) -> Value {
         self.until = Until::Over;
         let path = shown_path(&self.name);
-        let mut event = event("complete");
         // One file has both streams.
-        event["log_files"] = json!({ "combined": path, "stdout": path, "stderr": path });
-        event
+        let files = json!({ "combined": path, "stdout": path, "stderr": path });
+        event("complete", [("log_files", files)])
     }
 }

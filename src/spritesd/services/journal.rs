@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Bound of each part of a file; there are two.
 const LARGEST_PART: u64 = 1 << 20;
@@ -16,9 +16,15 @@ pub(crate) fn shown_path(name: &str) -> String {
     format!("/.sprite/logs/services/{name}.log")
 }
 
-/// An event as the wire shows it.
-pub(crate) fn event(kind: &str) -> Value {
-    json!({ "type": kind, "timestamp": Timestamp::now().as_millisecond() })
+/// An event of now as the wire shows it, with what belongs to its kind.
+pub(crate) fn event(kind: &str, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let own = [("type", kind.into()), ("timestamp", Timestamp::now().as_millisecond().into())];
+    object(own.into_iter().chain(more))
+}
+
+/// A JSON object.
+pub(crate) fn object(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// The two files.
@@ -71,23 +77,26 @@ fn last_lines(events: Vec<Value>, lines: Option<usize>) -> Vec<Value> {
     let mut kept = Vec::new();
     // A line feed at the very end begins no line.
     let mut last = true;
-    for mut event in events.into_iter().rev() {
+    for event in events.into_iter().rev() {
+        let Value::Object(mut event) = event else { continue };
         if left == 0 {
             break;
         }
-        let data = event["data"].as_str().unwrap_or_default();
-        let body = if last { data.strip_suffix('\n').unwrap_or(data) } else { data };
+        let data = event.get("data").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let body = if last { data.strip_suffix('\n').unwrap_or(&data) } else { &data };
         last = false;
         let starts: Vec<usize> = body.match_indices('\n').map(|(at, _)| at + 1).collect();
+        let mut from = 0;
         if starts.len() >= left {
-            let from = starts.get(starts.len() - left).copied().unwrap_or_default();
-            event["data"] = data.get(from..).unwrap_or_default().into();
+            from = starts.get(starts.len() - left).copied().unwrap_or_default();
             left = 0;
         } else {
             left -= starts.len();
         }
-        if event["data"] != "" {
-            kept.push(event);
+        let rest = data.get(from..).unwrap_or_default();
+        if !rest.is_empty() {
+            event.insert("data".into(), rest.into());
+            kept.push(Value::Object(event));
         }
     }
     kept.reverse();
@@ -199,6 +208,7 @@ fn unfinished(data: &[u8]) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn out(data: &str) -> Value {
         json!({ "type": "stdout", "data": data })

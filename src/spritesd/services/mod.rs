@@ -107,7 +107,7 @@ impl Sprite {
         let service = Service { definition, stopped: false };
         let stored = (name.clone(), service.clone());
         self.change(|meta| drop(meta.services.insert(stored.0, stored.1))).await?;
-        self.record("service-put", json!({ "service": name, "definition": service.definition }));
+        self.record("service-put", json!({ "service": name, "argv": service.definition.spawn().argv }));
         let unit = self.unit(&name);
         Ok(self.starting(awake, &name, unit, &service.definition, true, duration).await)
     }
@@ -154,10 +154,11 @@ impl Sprite {
         patience: Duration,
     ) -> Result<Follow, ServiceError> {
         let _one = self.services.changing.lock().await;
-        self.defined(&name)?;
+        let service = self.defined(&name)?;
         let unit = self.unit(&name);
         let mut held = unit.hold().await;
-        if !held.is_live() {
+        // Just after a boot it may be about to be started: then it is not.
+        if !held.is_live() && service.stopped {
             return Err(ServiceError::NotRunning(name));
         }
         self.set_stopped(&name, true).await?;
@@ -251,7 +252,7 @@ impl Sprite {
         let events = unit.follow();
         // Who starts what runs is told that it does.
         let runs = !anew && unit.state().phase == Phase::Running;
-        let known = if runs { vec![journal::event("started")] } else { Vec::new() };
+        let known = if runs { vec![journal::event("started", [])] } else { Vec::new() };
         let (sprite, guest, spawn) = (Arc::clone(self), Arc::clone(&awake), definition.spawn());
         // Goes on when the client leaves.
         let work = tokio::spawn(async move {
@@ -282,22 +283,21 @@ impl Sprite {
     fn unit(&self, name: &str) -> Arc<Unit> {
         let own = self.shared.store.directory(&self.meta().name);
         let mut units = self.services.lock();
-        Arc::clone(units.entry(name.to_owned()).or_insert_with(|| Unit::new(Journal::new(&own, name))))
+        Arc::clone(units.entry(name.to_owned()).or_insert_with(|| Unit::new(name, Journal::new(&own, name))))
     }
 
     fn describe(&self, name: &str, definition: &Definition) -> Value {
         let Definition { cmd, args, env, dir, needs, http_port } = definition;
-        let mut object = json!({ "name": name, "cmd": cmd, "args": args, "needs": needs });
-        if !env.is_empty() {
-            object["env"] = json!(env);
-        }
-        if let Some(dir) = dir {
-            object["dir"] = dir.as_str().into();
-        }
-        if let Some(port) = http_port {
-            object["http_port"] = (*port).into();
-        }
-        object["state"] = self.unit(name).state().describe(name);
-        object
+        let fields = [
+            ("name", Some(name.into())),
+            ("cmd", Some(cmd.as_str().into())),
+            ("args", Some(json!(args))),
+            ("needs", Some(json!(needs))),
+            ("env", (!env.is_empty()).then(|| json!(env))),
+            ("dir", dir.as_deref().map(Value::from)),
+            ("http_port", http_port.map(Value::from)),
+            ("state", Some(self.unit(name).state().describe(name))),
+        ];
+        journal::object(fields.into_iter().filter_map(|(field, value)| Some((field, value?))))
     }
 }

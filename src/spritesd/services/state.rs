@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use super::journal::object;
 
 /// The pause before the first restart; each further one in a row doubles it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -106,27 +108,24 @@ impl State {
 
     /// As clients see it.
     pub(crate) fn describe(&self, name: &str) -> Value {
-        let mut object = json!({ "name": name, "status": self.phase.word() });
-        let time = |time: Timestamp| format!("{time:.6}").into();
-        let fields: [(&str, Option<Value>); 5] = [
+        let time = |time: Timestamp| Value::from(format!("{time:.6}"));
+        let fields = [
+            ("name", Some(name.into())),
+            ("status", Some(self.phase.word().into())),
             ("pid", self.pid.map(Value::from)),
             ("started_at", self.started_at.map(time)),
             ("error", self.error.clone().map(Value::from)),
             ("restart_count", (self.restarts > 0).then(|| self.restarts.into())),
             ("next_restart_at", self.next_restart_at.map(time)),
         ];
-        for (field, value) in fields {
-            if let Some(value) = value {
-                object[field] = value;
-            }
-        }
-        object
+        object(fields.into_iter().filter_map(|(field, value)| Some((field, value?))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn after(state: &State, event: Event) -> (State, Option<Duration>) {
         state.after(event, Timestamp::UNIX_EPOCH)

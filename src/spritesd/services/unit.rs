@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, OwnedMutexGuard, broadcast, oneshot, watch};
@@ -32,6 +32,7 @@ const STRAGGLERS: Duration = Duration::from_secs(1);
 
 /// A service of one Sprite, whether it runs or not.
 pub(crate) struct Unit {
+    name: String,
     state: watch::Sender<State>,
     /// What happens, to those who follow. Sent with the journal locked, so that reading it and then following gives
     /// every event once.
@@ -73,8 +74,9 @@ enum Over {
 }
 
 impl Unit {
-    pub(super) fn new(journal: Journal) -> Arc<Self> {
+    pub(super) fn new(name: &str, journal: Journal) -> Arc<Self> {
         Arc::new(Self {
+            name: name.to_owned(),
             state: watch::Sender::default(),
             feed: broadcast::Sender::new(BACKLOG),
             journal: Mutex::new(journal),
@@ -147,19 +149,19 @@ impl Unit {
             let (pause, code) = match self.begin(&sprite, &guest, spawn.clone()).await {
                 Begun::Gone => break,
                 Begun::Refused(why) => {
-                    self.tell("error", "data", why.as_str());
+                    self.tell("error", [("data", why.as_str().into())]);
                     (self.happens(Event::Refused(why)), 255)
                 }
                 Begun::Process(process) => {
                     let began = Instant::now();
                     self.happens(Event::Started(process.pid));
-                    self.tell_plain("started");
+                    self.tell("started", []);
                     match self.attend(&guest, process, &mut orders).await {
                         Over::Gone => break,
                         Over::Stopped(code) => return self.stopped(code),
                         Over::ByItself(code) => {
                             let pause = self.happens(Event::Ended { code, ran: began.elapsed() });
-                            self.tell("exit", "exit_code", code);
+                            self.tell("exit", [("exit_code", code.into())]);
                             (pause, code)
                         }
                     }
@@ -177,7 +179,7 @@ impl Unit {
 
     fn stopped(&self, code: u8) {
         self.happens(Event::Stopped);
-        self.tell("stopped", "exit_code", code);
+        self.tell("stopped", [("exit_code", code.into())]);
     }
 
     /// Starts its process, once the sandbox runs: not while it is frozen, nor while that changes.
@@ -196,6 +198,8 @@ impl Unit {
                 return Begun::Gone;
             }
             if sprite.status() == Status::Running {
+                let detail = json!({ "service": self.name, "argv": spawn.argv, "policy": sprite.meta().network });
+                sprite.record("service-start", detail);
                 return match self.spawn(guest, spawn).await {
                     Ok(begun) => begun,
                     Err(_) if !guest.is_alive() => Begun::Gone,
@@ -239,14 +243,13 @@ impl Unit {
             code = &mut exit => (code, false),
             patience = ordered(orders) => {
                 self.happens(Event::Stopping);
-                self.tell_plain("stopping");
+                self.tell("stopping", []);
                 group(Signal::TERM).await;
-                let code = match timeout(patience, &mut exit).await {
-                    Ok(code) => code,
-                    Err(_) => {
-                        group(Signal::KILL).await;
-                        exit.await
-                    }
+                let code = if let Ok(code) = timeout(patience, &mut exit).await {
+                    code
+                } else {
+                    group(Signal::KILL).await;
+                    exit.await
                 };
                 (code, true)
             }
@@ -274,8 +277,7 @@ impl Unit {
             let unit = Arc::clone(self);
             let kept = blocking(move || {
                 let mut journal = unit.journal();
-                let mut event = event(stream);
-                event["data"] = text.as_str().into();
+                let event = event(stream, [("data", text.as_str().into())]);
                 let kept = if raw.is_empty() && text.is_empty() { Ok(()) } else { journal.append(&raw, &event) };
                 if !text.is_empty() {
                     // Nobody may be following.
@@ -299,14 +301,9 @@ impl Unit {
         pause
     }
 
-    fn tell(&self, kind: &str, field: &str, value: impl Into<Value>) {
-        let mut event = event(kind);
-        event[field] = value.into();
-        drop(self.feed.send(event));
-    }
-
-    fn tell_plain(&self, kind: &str) {
-        drop(self.feed.send(event(kind)));
+    /// Tells those who follow, if anybody does.
+    fn tell(&self, kind: &str, more: impl IntoIterator<Item = (&'static str, Value)>) {
+        drop(self.feed.send(event(kind, more)));
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {

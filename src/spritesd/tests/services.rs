@@ -123,6 +123,7 @@ async fn what_makes_no_sense_is_refused() {
         ("POST", "none/stop", "", 404, "not found"),
         ("POST", "none/restart", "", 404, "not found"),
         ("POST", "web/stop?timeout=-1s", "", 400, "invalid timeout"),
+        ("POST", "web/stop?timeout=10m", "", 400, "invalid timeout"),
         ("POST", "web/other", "", 404, "not found"),
         ("GET", "none/logs", "", 404, "not found"),
         ("GET", "web/logs?lines=x", "", 400, "invalid lines"),
@@ -357,7 +358,7 @@ async fn a_guest_manages_its_services_at_its_own_socket() {
         .await;
     assert!(put.contains(r#""data":"up\n""#) && put.contains(r#""type":"complete""#) && put.ends_with("200"), "{put}");
     let list = lab.client.sh("one", &curl("GET", "", "")).await;
-    assert!(list.starts_with(r#"[{"#) && list.ends_with("]200"), "{list}");
+    assert!(list.starts_with("[{") && list.ends_with("]200"), "{list}");
     for (method, path, body, code) in [
         ("GET", "/a", "", "200"),
         ("GET", "/none", "", "404"),
@@ -400,5 +401,31 @@ async fn a_client_that_leaves_stops_nothing_and_calls_by_name_can_fail_as_script
         let (status, text) = lab.client.call(method, &format!("/one/services{path}"), "").await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{route}: {text}");
     }
+    lab.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_sprite_ends_its_services_and_those_who_follow_them() {
+    let lab = Lab::with("one").await;
+    let mark = mark(7);
+    events(&lab.client, "PUT", "/one/services/a?duration=0", &sleeper("up", &mark)).await;
+    eventually("it runs", async || !processes_with(&format!("sleep\0{mark}")).is_empty()).await;
+    let request = lab.client.http.get(format!("{}/one/services/a/logs?duration=1h", lab.client.base));
+    let following = request.bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(lab.client.call("DELETE", "/one", "").await.0, StatusCode::NO_CONTENT);
+    assert!(processes_with(&mark).is_empty());
+    let text = tokio::time::timeout(PATIENCE, following.text()).await.unwrap().unwrap();
+    assert!(text.lines().last().unwrap().contains("complete"), "{text}");
+    // Another of that name has none of it.
+    lab.client.create("one").await;
+    assert_eq!(lab.client.call("GET", "/one/services", "").await.1, "[]");
+    // Every start is in the log, with what was started and under which policy.
+    let log = lab.log().await;
+    let starts: Vec<&Value> = log.iter().filter(|(event, _)| event == "service-start").map(|(_, line)| line).collect();
+    assert_eq!(starts.len(), 1);
+    assert_eq!(
+        (&starts[0]["service"], &starts[0]["argv"][0], &starts[0]["policy"]),
+        (&json!("a"), &json!("bash"), &json!({ "rules": [] }))
+    );
     lab.server.stop().await;
 }
