@@ -24,7 +24,7 @@ server.serve_forever()";
 async fn host(tenant: &Tenant, name: &str, addr: &str) -> Process {
     let holder = tenant.host(name, addr).await;
     let mut command = Process::command("nsenter");
-    command.arg(format!("--net=/proc/{}/ns/net", holder)).args(["--", "python3", "-c", SERVER, addr, name]);
+    command.arg(format!("--net=/proc/{holder}/ns/net")).args(["--", "python3", "-c", SERVER, addr, name]);
     let (process, lines) = Process::start(command.stdin(Stdio::null()), 1);
     assert_eq!(lines, ["up"]);
     process
