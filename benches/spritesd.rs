@@ -41,6 +41,7 @@ fn main() {
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
+    drop(rustls::crypto::ring::default_provider().install_default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let dir = tempfile::tempdir().unwrap();

@@ -33,6 +33,8 @@ impl Outlet {
                     Err(_) => return connection.cut(),
                 }
             }
+            // A client that closes wants an answer to that: some take the mere end of the connection for an error.
+            drop(timeout(STALLED, sink.close()).await);
         });
         Self(sender)
     }

@@ -154,8 +154,6 @@ impl Unit {
                 }
                 Begun::Process(process) => {
                     let began = Instant::now();
-                    self.happens(Event::Started(process.pid));
-                    self.tell("started", []);
                     match self.attend(&guest, process, &mut orders).await {
                         Over::Gone => break,
                         Over::Stopped(code) => return self.stopped(code),
@@ -226,6 +224,9 @@ impl Unit {
         drop((stdout_end, stderr_end));
         let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
         let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
+        // Before any of its output, which may be there already.
+        self.happens(Event::Started(started.pid));
+        self.tell("started", []);
         let unit = Arc::clone(self);
         let pumps = tokio::spawn(async move {
             tokio::join!(unit.pump("stdout", stdout), unit.pump("stderr", stderr));

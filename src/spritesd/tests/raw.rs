@@ -200,3 +200,25 @@ async fn malformed_requests_get_an_answer_or_nothing_and_hurt_nobody() {
     assert_eq!(lab.client.run("one", &["true"]).await.code, Some(0));
     lab.server.stop().await;
 }
+
+#[tokio::test]
+async fn a_clients_close_is_answered_on_every_kind_of_socket() {
+    use futures::{SinkExt as _, StreamExt as _};
+    use tokio_tungstenite::tungstenite::Message;
+    let lab = Lab::with("one").await;
+    for path in ["control", "ports/watch", "fs/watch", "proxy", "exec?cmd=sleep&cmd=60"] {
+        let mut wire = lab.client.wire(&format!("one/{path}"), &[]).await.unwrap();
+        wire.socket.send(Message::Close(None)).await.ok();
+        let answer = tokio::time::timeout(super::support::PATIENCE, async {
+            loop {
+                match wire.socket.next().await {
+                    Some(Ok(Message::Close(_))) => return true,
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return false,
+                }
+            }
+        });
+        assert!(answer.await.unwrap(), "{path}");
+    }
+    lab.server.stop().await;
+}

@@ -429,3 +429,17 @@ async fn a_deleted_sprite_ends_its_services_and_those_who_follow_them() {
     );
     lab.server.stop().await;
 }
+
+#[tokio::test]
+async fn the_start_is_told_before_the_output_however_quick_that_is() {
+    let lab = Lab::with("one").await;
+    let body = json!({ "cmd": "sh", "args": ["-c", "echo out; echo err >&2; exec sleep 600"] });
+    for _ in 0..30 {
+        let all = events(&lab.client, "PUT", "/one/services/quick?duration=20ms", &body).await;
+        // What ran under the name before is stopped first.
+        let mut kinds =
+            all.iter().map(|event| event["type"].as_str().unwrap()).filter(|kind| !kind.starts_with("stop"));
+        assert_eq!(kinds.next(), Some("started"), "{all:?}");
+    }
+    lab.server.stop().await;
+}
