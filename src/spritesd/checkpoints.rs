@@ -25,7 +25,7 @@ const FIRST: &str = "v0";
 /// Bound of a comment, in bytes.
 pub(crate) const LONGEST_COMMENT: usize = 1024;
 /// How many copies a Sprite may have: each may be as large as the Sprite.
-const MOST: usize = 64;
+const MOST: usize = 16;
 
 /// What is known of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,18 +5,24 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path as Segment, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::serve::Listener;
 use axum::{Json, Router};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::net::UnixListener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tracing::warn;
 
@@ -32,7 +38,9 @@ use super::tasks::{LONGEST, Task, TaskError};
 const SOCKET: &str = "api.sock";
 /// Bound of a task's name.
 const LONGEST_NAME: usize = 256;
-const LARGEST_BODY: usize = 1 << 20;
+const LARGEST_BODY: usize = 64 << 10;
+/// Connections of one guest at once; more have to wait.
+const MOST_CONNECTIONS: usize = 64;
 
 /// Serves the API of a Sprite at a socket in `directory`, until aborted.
 pub(crate) fn serve(sprite: &Arc<Sprite>, directory: &Path) -> io::Result<AbortHandle> {
@@ -43,7 +51,7 @@ pub(crate) fn serve(sprite: &Arc<Sprite>, directory: &Path) -> io::Result<AbortH
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let listener = UnixListener::bind(&path)?;
+    let listener = Bounded { listener: UnixListener::bind(&path)?, free: Arc::new(Semaphore::new(MOST_CONNECTIONS)) };
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))?;
     let router = router(Arc::clone(sprite));
     let serving = tokio::spawn(async move {
@@ -52,6 +60,63 @@ pub(crate) fn serve(sprite: &Arc<Sprite>, directory: &Path) -> io::Result<AbortH
         }
     });
     Ok(serving.abort_handle())
+}
+
+/// Accepts so many connections at once: descriptors are the whole server's.
+struct Bounded {
+    listener: UnixListener,
+    free: Arc<Semaphore>,
+}
+
+impl Listener for Bounded {
+    type Io = Counted;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Counted, SocketAddr) {
+        loop {
+            // Never closed.
+            let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else {
+                return std::future::pending().await;
+            };
+            match self.listener.accept().await {
+                Ok((stream, address)) => return (Counted { stream, _permit: permit }, address),
+                Err(error) => {
+                    warn!(%error, "cannot accept");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that counts.
+struct Counted {
+    stream: UnixStream,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 fn router(sprite: Arc<Sprite>) -> Router {

@@ -113,13 +113,18 @@ impl Sprite {
 
     /// Makes it run.
     pub(crate) async fn wake(self: &Arc<Self>) -> Result<Awake, WakeError> {
-        let hold = self.activity.hold();
-        let closed = self.lifecycle.lock().await;
-        if *closed {
-            return Err(WakeError::Closing);
-        }
-        let guest = self.rouse().await?;
-        Ok(Awake { guest, _hold: hold })
+        let sprite = Arc::clone(self);
+        // To its end: a sandbox that is half started when the caller leaves would be nobody's.
+        let waking = tokio::spawn(async move {
+            let hold = sprite.activity.hold();
+            let closed = sprite.lifecycle.lock().await;
+            if *closed {
+                return Err(WakeError::Closing);
+            }
+            let guest = sprite.rouse().await?;
+            Ok(Awake { guest, _hold: hold })
+        });
+        waking.await.map_err(|_| GuestError::Gone)?
     }
 
     /// Makes it run, or waits until something else does, as chosen for calls that need a running VM.
@@ -296,7 +301,18 @@ impl Sprite {
 
     /// Replaces its network policy: known first, then in force in a running sandbox. When this fails the sandbox is
     /// more closed than before, or ended.
-    pub(crate) async fn set_network(self: &Arc<Self>, policy: &NetworkPolicy) -> io::Result<()> {
+    pub(crate) async fn set_network(self: &Arc<Self>, policy: NetworkPolicy) -> io::Result<()> {
+        let sprite = Arc::clone(self);
+        tokio::spawn(async move { sprite.put_in_force(&policy).await }).await.map_err(io::Error::other)?
+    }
+
+    /// The network policy once no change of it is under way: what is in force.
+    pub(crate) async fn network(&self) -> NetworkPolicy {
+        let _closed = self.lifecycle.lock().await;
+        self.meta().network
+    }
+
+    async fn put_in_force(self: &Arc<Self>, policy: &NetworkPolicy) -> io::Result<()> {
         // No sandbox starts or ends meanwhile.
         let _closed = self.lifecycle.lock().await;
         self.change(|meta| meta.network = policy.clone()).await?;

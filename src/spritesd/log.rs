@@ -19,6 +19,7 @@ pub(crate) struct EventLog {
 struct Lines {
     lines: VecDeque<String>,
     bytes: usize,
+    dropped: u64,
 }
 
 impl EventLog {
@@ -37,13 +38,18 @@ impl EventLog {
                 break;
             };
             all.bytes -= oldest.len();
+            all.dropped += 1;
         }
     }
 
-    /// The whole log as NDJSON.
+    /// The whole log as NDJSON. If older events were dropped, the first line says how many.
     pub(crate) fn ndjson(&self) -> String {
         let all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        all.lines.iter().map(String::as_str).collect()
+        let dropped = (all.dropped > 0).then(|| {
+            let line = json!({ "at": format!("{:.6}", Timestamp::now()), "event": "dropped", "count": all.dropped });
+            format!("{line}\n")
+        });
+        dropped.iter().map(String::as_str).chain(all.lines.iter().map(String::as_str)).collect()
     }
 }
 
@@ -59,9 +65,11 @@ mod tests {
             log.add("test", "one", "sprite-1", json!({ "n": n, "filler": filler }));
         }
         let text = log.ndjson();
-        let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let dropped: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!((dropped["event"].as_str(), dropped["count"].as_u64()), (Some("dropped"), Some(3)));
+        let first: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        assert!(text.len() <= MOST_BYTES);
+        assert!(text.len() <= MOST_BYTES + 200);
         assert_eq!((first["n"].as_u64(), last["n"].as_u64()), (Some(3), Some(5)));
         assert_eq!((last["event"].as_str(), last["sprite"].as_str()), (Some("test"), Some("one")));
     }

@@ -101,7 +101,7 @@ pub(crate) struct Sprite {
     pub(super) copying: tokio::sync::Mutex<()>,
     /// Serializes changes of the stored metadata; true once there must be no more, because the name may soon be
     /// another Sprite's.
-    saving: tokio::sync::Mutex<bool>,
+    saving: Arc<tokio::sync::Mutex<bool>>,
 }
 
 #[derive(Default)]
@@ -124,7 +124,7 @@ impl Sprite {
             services: Services::default(),
             lifecycle: tokio::sync::Mutex::default(),
             copying: tokio::sync::Mutex::default(),
-            saving: tokio::sync::Mutex::default(),
+            saving: Arc::default(),
         })
     }
 
@@ -135,16 +135,21 @@ impl Sprite {
 
     /// Changes what is known, durably; in memory only once it is on disk.
     pub(crate) async fn change(self: &Arc<Self>, change: impl FnOnce(&mut Meta)) -> std::io::Result<Meta> {
-        let closed = self.saving.lock().await;
+        let closed = Arc::clone(&self.saving).lock_owned().await;
         if *closed {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let mut changed = self.meta();
         change(&mut changed);
-        let (sprite, saved) = (Arc::clone(self), changed.clone());
-        blocking(move || sprite.shared.store.save(&saved)).await?;
-        *self.lock_meta() = changed.clone();
-        Ok(changed)
+        let sprite = Arc::clone(self);
+        // To its end, with the lock, whether or not the caller waits for it: an older save must not end after a newer.
+        blocking(move || {
+            let _closed = closed;
+            sprite.shared.store.save(&changed)?;
+            *sprite.lock_meta() = changed.clone();
+            Ok(changed)
+        })
+        .await
     }
 
     /// Adds an event about it to the log.
@@ -155,6 +160,13 @@ impl Sprite {
 
     /// Starts a command in its guest.
     pub(crate) async fn begin(self: &Arc<Self>, command: Command) -> Result<Begun, WakeError> {
+        // To its end: a process must not run that no session knows.
+        let sprite = Arc::clone(self);
+        let begun = tokio::spawn(async move { sprite.start(command).await });
+        begun.await.map_err(|_| GuestError::Gone)?
+    }
+
+    async fn start(self: &Arc<Self>, command: Command) -> Result<Begun, WakeError> {
         let awake = self.wake().await?;
         let argv = command.spawn.argv.clone();
         self.record("exec", json!({ "argv": argv, "policy": self.lock_meta().network.clone() }));

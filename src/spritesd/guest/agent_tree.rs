@@ -140,6 +140,11 @@ fn octal(mode: u32) -> String {
     format!("{:04o}", mode & 0o7777)
 }
 
+/// Whether an error is about one entry that is gone or closed, and not about the listing.
+fn is_passed_over(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+}
+
 fn list(path: &Path, recursive: bool, pattern: Option<&str>, output: Option<File>) -> io::Result<Answer> {
     let found = std::fs::metadata(path)?;
     let mut entries = Vec::new();
@@ -150,14 +155,17 @@ fn list(path: &Path, recursive: bool, pattern: Option<&str>, output: Option<File
     while let Some(directory) = waiting.pop() {
         let children = match std::fs::read_dir(&directory) {
             Ok(children) => children,
-            Err(error) if directory == path => return Err(error),
-            // A subdirectory the user may not read, or that vanished, does not spoil the listing of the rest.
-            Err(_) => continue,
+            // A subdirectory the user may not read, or that vanished, does not spoil the listing of the rest. One that
+            // is too deep to be named does: what is below would be missing without a word.
+            Err(error) if directory != path && is_passed_over(&error) => continue,
+            Err(error) => return Err(error),
         };
         for child in children {
             let child = child?.path();
-            let Ok(found) = std::fs::symlink_metadata(&child) else {
-                continue;
+            let found = match std::fs::symlink_metadata(&child) {
+                Ok(found) => found,
+                Err(error) if is_passed_over(&error) => continue,
+                Err(error) => return Err(error),
             };
             let entry = Entry::new(&child, &found);
             let below = child.strip_prefix(path).unwrap_or(&child).to_string_lossy();

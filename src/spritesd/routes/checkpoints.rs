@@ -96,7 +96,8 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let sprite = app.sprite(&name)?;
     let _awake = app.supervised(&sprite).await?;
-    sprite.delete_checkpoint(&id).await.map(|()| StatusCode::NO_CONTENT).map_err(|error| {
+    let deleted = tokio::spawn(async move { sprite.delete_checkpoint(&id).await }).await;
+    deleted.map_err(|_| ApiError::Internal)?.map(|()| StatusCode::NO_CONTENT).map_err(|error| {
         let status = match error {
             CheckpointError::NotFound(_) => StatusCode::NOT_FOUND,
             CheckpointError::InUse(_) => StatusCode::CONFLICT,

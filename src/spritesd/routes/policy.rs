@@ -28,7 +28,7 @@ pub(super) async fn get(
 ) -> Result<Json<NetworkPolicy>, ApiError> {
     let sprite = app.sprite(&name)?;
     let _awake = app.supervised(&sprite).await?;
-    let mut policy = sprite.meta().network;
+    let mut policy = sprite.network().await;
     if fault.is_some_and(|fault| fault.effect == Effect::PolicyReadbackDiffers) {
         policy.rules.push(Rule::allow(INTRUDER));
     }
@@ -46,7 +46,7 @@ pub(super) async fn set(
     let _awake = app.supervised(&sprite).await?;
     let applied = !fault.is_some_and(|fault| fault.effect == Effect::PolicyNotApplied);
     if applied {
-        sprite.set_network(&policy).await.map_err(|error| {
+        sprite.set_network(policy.clone()).await.map_err(|error| {
             error!(%error, "cannot put a policy in force");
             ApiError::Internal
         })?;

@@ -121,7 +121,10 @@ pub(super) async fn create(State(app): State<Shared>, body: Bytes) -> Result<(St
             return Err(ApiError::Limited(Limited::running(u64::from(limit))));
         }
     }
-    match app.registry.create(&name, labels, settings).await {
+    let (creating, wanted) = (Arc::clone(&app), name.clone());
+    // Not tied to the client: half a creation would leave a name that is neither free nor anybody's.
+    let created = tokio::spawn(async move { creating.registry.create(&wanted, labels, settings).await });
+    match created.await.map_err(|error| failed(&std::io::Error::other(error), "create"))? {
         Ok(sprite) => Ok((StatusCode::CREATED, Json(object(&app, &sprite)))),
         Err(CreateError::Limited(limited)) => Err(ApiError::Limited(limited)),
         Err(CreateError::Duplicate) => Err(ApiError::Duplicate(name)),

@@ -265,3 +265,15 @@ async fn a_listing_too_long_is_refused_and_not_cut_short() {
     assert_eq!((list["entries"].as_array().unwrap().len(), list["count"].as_u64()), (50_000, Some(50_000)));
     lab.server.stop().await;
 }
+
+#[tokio::test]
+async fn a_listing_that_cannot_be_whole_is_an_error() {
+    let lab = Lab::with("one").await;
+    let script = "cd ~ && mkdir deep && cd deep && name=$(printf 'd%.0s' {1..100}) && for n in {1..60}; do mkdir $name && cd $name || exit; done; cd /";
+    lab.client.sh("one", script).await;
+    let (status, body) = lab.client.json("GET", "/one/fs/list?path=/home/sprite/deep&recursive=true", "").await;
+    assert_eq!((status.as_u16(), body["code"].as_str()), (400, Some("ENAMETOOLONG")), "{body}");
+    let (status, body) = lab.client.json("GET", "/one/fs/list?path=/home/sprite/deep", "").await;
+    assert_eq!((status.as_u16(), body["count"].as_u64()), (200, Some(1)));
+    lab.server.stop().await;
+}

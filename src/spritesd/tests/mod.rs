@@ -8,6 +8,7 @@ mod exec;
 mod faults;
 mod files;
 mod files_change;
+mod hangups;
 mod http_exec;
 mod isolation;
 mod kill;

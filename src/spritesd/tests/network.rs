@@ -121,6 +121,9 @@ async fn guests_cannot_change_or_get_round_the_network() {
         "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'",
         "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'",
         "echo 1 > /proc/sys/net/ipv4/ip_forward",
+        // No packet filter would see these.
+        "python3 -c 'import socket; socket.socket(40, socket.SOCK_STREAM)'",
+        "python3 -c 'import socket; socket.socket(38, socket.SOCK_SEQPACKET)'",
     ] {
         let ran = lab.client.run("one", &["bash", "-c", &format!("{{ {attempt}; }} 2>/dev/null")]).await;
         assert_ne!(ran.code, Some(0), "{attempt}");
