@@ -17,7 +17,7 @@ pub(crate) struct EventLog {
 
 #[derive(Debug, Default)]
 struct Lines {
-    lines: VecDeque<String>,
+    kept: VecDeque<String>,
     bytes: usize,
     dropped: u64,
 }
@@ -32,9 +32,9 @@ impl EventLog {
         let line = format!("{line}\n");
         let mut all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         all.bytes += line.len();
-        all.lines.push_back(line);
+        all.kept.push_back(line);
         while all.bytes > MOST_BYTES {
-            let Some(oldest) = all.lines.pop_front() else {
+            let Some(oldest) = all.kept.pop_front() else {
                 break;
             };
             all.bytes -= oldest.len();
@@ -49,7 +49,7 @@ impl EventLog {
             let line = json!({ "at": format!("{:.6}", Timestamp::now()), "event": "dropped", "count": all.dropped });
             format!("{line}\n")
         });
-        dropped.iter().map(String::as_str).chain(all.lines.iter().map(String::as_str)).collect()
+        dropped.iter().map(String::as_str).chain(all.kept.iter().map(String::as_str)).collect()
     }
 }
 
