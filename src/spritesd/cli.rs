@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -48,7 +48,7 @@ pub struct Cli {
 
 /// `spritesd world …`: a client of a running server.
 #[derive(Debug, Parser)]
-#[command(name = "spritesd world", version)]
+#[command(name = "spritesd world", bin_name = "spritesd world", version)]
 struct WorldCli {
     #[command(flatten)]
     args: WorldArgs,
@@ -112,10 +112,12 @@ pub(crate) fn serve_with(cli: Cli, program: SelfProgram) -> ExitCode {
 async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
     let Cli { listen, data, token_file, guest: GuestKind::Bubblewrap, admin, faults, settings } = cli;
     let faults: Vec<FaultRule> = match faults {
-        Some(path) => serde_json::from_slice(&std::fs::read(path)?).map_err(|e| StartError::Faults(e.to_string()))?,
+        Some(path) => serde_json::from_slice(&read("--faults", &path)?)
+            .map_err(|error| StartError::Faults(format!("{}: {error}", path.display())))?,
         None => Vec::new(),
     };
-    let token = SecretString::from(std::fs::read_to_string(token_file)?.trim().to_owned());
+    let token = String::from_utf8_lossy(&read("--token-file", &token_file)?).trim().to_owned();
+    let token = SecretString::from(token);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let server = super::start(Config { listen, admin, data, token, faults, program, settings }).await?;
@@ -127,6 +129,11 @@ async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
     }
     server.stop().await;
     Ok(())
+}
+
+/// Reads a file that a flag names.
+fn read(flag: &str, path: &Path) -> io::Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("{flag} {}: {error}", path.display())))
 }
 
 fn announce(address: SocketAddr, admin: Option<SocketAddr>) -> io::Result<()> {

@@ -8,6 +8,53 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 
+/// The names of calls.
+const ROUTES: [&str; 43] = [
+    "create",
+    "list",
+    "get",
+    "update",
+    "delete",
+    "restart",
+    "check",
+    "upgrade",
+    "policy.get",
+    "policy.set",
+    "policy.get-other",
+    "policy.set-other",
+    "checkpoint.create",
+    "checkpoint.list",
+    "checkpoint.get",
+    "checkpoint.delete",
+    "checkpoint.restore",
+    "exec",
+    "exec.http",
+    "exec.attach",
+    "exec.list",
+    "exec.kill",
+    "control",
+    "proxy",
+    "ports.watch",
+    "fs.read",
+    "fs.write",
+    "fs.list",
+    "fs.delete",
+    "fs.rename",
+    "fs.copy",
+    "fs.chmod",
+    "fs.chown",
+    "fs.watch",
+    "service.list",
+    "service.get",
+    "service.put",
+    "service.delete",
+    "service.start",
+    "service.stop",
+    "service.restart",
+    "service.signal",
+    "service.logs",
+];
+
 /// How far apart the pieces of a slow answer are if the rule does not say.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -22,7 +69,8 @@ pub struct FaultRule {
     /// HTTP method; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Part of the Sprite's name or, for `exec`, of the arguments joined by spaces; any if absent.
+    /// Part of the Sprite's name in the path (none in that of `create` and `list`) or, for `exec`, of the arguments
+    /// joined by spaces; any if absent.
     #[serde(default, rename = "match", skip_serializing_if = "Option::is_none")]
     pub matching: Option<String>,
     /// What happens.
@@ -169,18 +217,28 @@ impl Faults {
 }
 
 impl FaultRule {
-    fn check(&self) -> Result<(), &'static str> {
+    fn check(&self) -> Result<(), String> {
+        if self.route != "*" && !ROUTES.contains(&self.route.as_str()) {
+            // A rule that can never fit would let a test pass for the wrong reason.
+            return Err(format!("unknown route {:?}: write one of *, {}", self.route, ROUTES.join(", ")));
+        }
+        if self.effect == Effect::Delay && self.delay.is_none() {
+            return Err("the effect delay needs a delay".into());
+        }
+        if self.count == Some(0) {
+            return Err("count is 0: it would hit nothing".into());
+        }
         if self.delay.as_deref().is_some_and(|text| duration::parse(text).is_none()) {
-            return Err("delay is no duration");
+            return Err("delay is no duration".into());
         }
         if self.probability.is_some_and(|p| !(0.0..=1.0).contains(&p)) {
-            return Err("probability is not between 0 and 1");
+            return Err("probability is not between 0 and 1".into());
         }
         if self.status.is_some_and(|status| !(400..=599).contains(&status)) {
-            return Err("status is no error");
+            return Err("status is no error".into());
         }
         if self.count.is_some() && self.probability.is_some() {
-            return Err("count and probability exclude each other");
+            return Err("count and probability exclude each other".into());
         }
         Ok(())
     }
@@ -257,9 +315,12 @@ mod tests {
     fn nonsense_is_refused() {
         for bad in [
             r#"[{"route":"get","effect":"delay","delay":"soon"}]"#,
-            r#"[{"route":"get","effect":"delay","probability":2.0}]"#,
+            r#"[{"route":"get","effect":"delay","delay":"1s","probability":2.0}]"#,
+            r#"[{"route":"/v1/sprites","effect":"error-before"}]"#,
+            r#"[{"route":"get","effect":"delay"}]"#,
+            r#"[{"route":"get","effect":"error-before","count":0}]"#,
             r#"[{"route":"get","effect":"error-before","status":200}]"#,
-            r#"[{"route":"get","effect":"delay","count":1,"probability":0.5}]"#,
+            r#"[{"route":"get","effect":"delay","delay":"1s","count":1,"probability":0.5}]"#,
         ] {
             assert!(Faults::default().replace(serde_json::from_str(bad).unwrap()).is_err(), "{bad}");
         }

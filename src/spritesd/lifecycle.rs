@@ -131,6 +131,9 @@ impl Sprite {
     pub(crate) async fn need(self: &Arc<Self>, on_cold: OnCold) -> Result<Awake, WakeError> {
         if on_cold == OnCold::Hang {
             let mut status = self.status.subscribe();
+            if *status.borrow() == Status::Cold {
+                info!(sprite = self.meta().name, "a call waits for a cold sprite: an exec wakes it");
+            }
             // Goes on for as long as the client does.
             drop(status.wait_for(|status| *status != Status::Cold).await);
         }

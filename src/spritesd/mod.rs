@@ -127,7 +127,7 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
     }
     let scripted = Faults::default();
     scripted.replace(faults).map_err(StartError::Faults)?;
-    let listener = TcpListener::bind(listen).await?;
+    let listener = bind("--listen", listen).await?;
     let address = listener.local_addr()?;
     let (shared, holder) = platform::build(&data, settings, program).await?;
     let registry = Registry::load(Arc::new(shared)).await?;
@@ -151,13 +151,18 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
     let (admin, helping) = match admin {
         None => (None, None),
         Some(admin) => {
-            let listener = TcpListener::bind(admin).await?;
+            let listener = bind("--admin", admin).await?;
             let address = listener.local_addr()?;
             let router = admin::router(Arc::clone(&app));
             (Some(address), Some(tokio::spawn(async move { axum::serve(listener, router).await })))
         }
     };
     Ok(Server { address, admin, app, holder, serving, helping, failed, cut })
+}
+
+async fn bind(flag: &str, address: SocketAddr) -> io::Result<TcpListener> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| io::Error::new(error.kind(), format!("{flag} {address}: {error}")))
 }
 
 impl Server {

@@ -89,7 +89,12 @@ pub(super) async fn build(
 async fn make_world(holder: &Holder, file: Option<&Path>) -> Result<World, StartError> {
     let world = World::new(holder).await.map_err(no_network)?;
     if let Some(file) = file {
-        let hosts = Host::parse_list(&std::fs::read(file)?).map_err(|error| StartError::Network(error.to_string()))?;
+        let hosts = {
+            let bytes = std::fs::read(file)
+                .map_err(|error| StartError::Network(format!("--world {}: {error}", file.display())))?;
+            Host::parse_list(&bytes)
+                .map_err(|error| StartError::Network(format!("--world {}: {error}", file.display())))?
+        };
         for host in hosts {
             world.add(host).await.map_err(|error| StartError::Network(error.to_string()))?;
         }

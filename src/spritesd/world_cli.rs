@@ -23,10 +23,15 @@ const NO_NAME: &str = "-";
 #[derive(Debug, Args)]
 pub struct WorldArgs {
     /// The server's admin address, as in the second line of its output
-    #[arg(long, env = "SPRITESD_ADMIN")]
+    #[arg(long, env = "SPRITESD_ADMIN", value_parser = admin_url, value_name = "ADDR")]
     admin: Url,
     #[command(subcommand)]
     command: WorldCommand,
+}
+
+/// The admin's URL, also without its scheme, as the server's own flag takes it.
+fn admin_url(text: &str) -> Result<Url, url::ParseError> {
+    if text.contains("://") { text.parse() } else { format!("http://{text}").parse() }
 }
 
 #[derive(Debug, Subcommand)]

@@ -102,7 +102,7 @@ async fn nonsense_is_refused_whole() {
             "{bad}"
         );
     }
-    lab.faults(r#"[{"route":"get","effect":"delay"}]"#).await;
+    lab.faults(r#"[{"route":"get","effect":"delay","delay":"1ms"}]"#).await;
     let rules: serde_json::Value = lab.client.http.get(&url).send().await.unwrap().json().await.unwrap();
     assert_eq!((&rules[0]["route"], &rules[0]["hits"]), (&json!("get"), &json!(0)));
 }
