@@ -16,11 +16,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tracing::warn;
 
+use super::silencer::Silencer;
+
 /// The connection a request came on.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     cut: CancellationToken,
     silent: Arc<AtomicBool>,
+    /// Server and client.
+    ends: Option<(SocketAddr, SocketAddr)>,
+    silencer: Arc<Silencer>,
 }
 
 impl Connection {
@@ -29,9 +34,17 @@ impl Connection {
         self.cut.cancel();
     }
 
-    /// Keeps it open and lets nothing through any more, in either direction.
+    /// Keeps it open and lets nothing through any more, in either direction: the server is deaf and mute, and where a
+    /// packet filter can be had, the network is too.
     pub(crate) fn silence(&self) {
         self.silent.store(true, Ordering::Relaxed);
+        let Some((server, client)) = self.ends else { return };
+        let silencer = Arc::clone(&self.silencer);
+        tokio::spawn(async move {
+            if let Err(error) = silencer.part(server, client).await {
+                warn!(%error, "a silent connection is still acknowledged by the kernel");
+            }
+        });
     }
 }
 
@@ -39,6 +52,7 @@ impl Connection {
 pub(crate) struct CuttableListener {
     pub(crate) listener: TcpListener,
     pub(crate) stop: CancellationToken,
+    pub(crate) silencer: Arc<Silencer>,
 }
 
 impl Listener for CuttableListener {
@@ -53,7 +67,9 @@ impl Listener for CuttableListener {
                     drop(stream.set_nodelay(true));
                     let token = self.stop.child_token();
                     let cut = Box::pin(token.clone().cancelled_owned());
-                    return (Cuttable { stream, token, cut, silent: Arc::default() }, address);
+                    let ends = stream.local_addr().ok().map(|server| (server, address));
+                    let silencer = Arc::clone(&self.silencer);
+                    return (Cuttable { stream, token, cut, silent: Arc::default(), ends, silencer }, address);
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: give the others time to end.
@@ -71,7 +87,13 @@ impl Listener for CuttableListener {
 
 impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
     fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
-        Self { cut: stream.io().token.clone(), silent: Arc::clone(&stream.io().silent) }
+        let io = stream.io();
+        Self {
+            cut: io.token.clone(),
+            silent: Arc::clone(&io.silent),
+            ends: io.ends,
+            silencer: Arc::clone(&io.silencer),
+        }
     }
 }
 
@@ -81,6 +103,8 @@ pub(crate) struct Cuttable {
     token: CancellationToken,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     silent: Arc<AtomicBool>,
+    ends: Option<(SocketAddr, SocketAddr)>,
+    silencer: Arc<Silencer>,
 }
 
 impl Cuttable {

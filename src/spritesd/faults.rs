@@ -121,7 +121,8 @@ pub enum Effect {
     /// The exit frame and a normal close, without any output.
     OutputLost,
     /// The connection stays open and nothing comes any more, not even an answer to a ping: for exec after the first
-    /// frame of standard output, else in place of the answer. The client's bytes are still taken by the kernel.
+    /// frame of standard output, else in place of the answer. A packet filter drops what belongs to the connection, so
+    /// that the client's bytes are not acknowledged either (without a superuser the kernel still does that).
     HalfOpen,
     /// The answer comes in small pieces, `delay` apart (100 ms if absent).
     Slow,

@@ -34,6 +34,7 @@ mod registry;
 mod routes;
 mod services;
 mod settings;
+mod silencer;
 mod sprite;
 mod storage;
 mod store;
@@ -139,7 +140,7 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
         holder: holder.as_ref().map_or(0, Holder::pid),
     });
     let (failed, cut) = (CancellationToken::new(), CancellationToken::new());
-    let listener = CuttableListener { listener, stop: cut.clone() };
+    let listener = CuttableListener { listener, stop: cut.clone(), silencer: Arc::default() };
     let service = routes::router(Arc::clone(&app)).into_make_service_with_connect_info::<Connection>();
     let serving = tokio::spawn({
         let failed = failed.clone().drop_guard();

@@ -128,6 +128,15 @@ async fn output_can_be_lost_and_come_slowly_and_a_connection_can_fall_silent() {
         .unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(700), futures::StreamExt::next(&mut silent.socket)).await;
     assert!(nothing.is_err(), "{nothing:?}");
+    // The kernel on the other side does not take it either: it stays unacknowledged in our queue.
+    let tokio_tungstenite::MaybeTlsStream::Plain(stream) = silent.socket.get_ref() else { panic!("TLS") };
+    let queued = || {
+        let port = format!(":{}", stream.local_addr().unwrap().port());
+        let output = std::process::Command::new("ss").args(["-tnH", "sport", "=", &port]).output().unwrap();
+        let line = String::from_utf8(output.stdout).unwrap();
+        line.split_whitespace().nth(2).and_then(|queue| queue.parse::<u64>().ok()).unwrap_or(0)
+    };
+    assert!(queued() > 0, "acknowledged");
     assert_eq!(lab.client.run("one", &["test", "-e", "/workspace/done"]).await.code, Some(0));
     let call = lab.client.request("GET", "/two", "");
     assert!(tokio::time::timeout(Duration::from_millis(500), call).await.is_err());

@@ -465,7 +465,8 @@ impl Lab {
         let router =
             crate::spritesd::routes::router(std::sync::Arc::clone(&self.server.app)).layer(axum::Extension(heartbeat));
         let service = router.into_make_service_with_connect_info::<Connection>();
-        let listener = CuttableListener { listener, stop: self.server.cut.clone() };
+        let listener =
+            CuttableListener { listener, stop: self.server.cut.clone(), silencer: std::sync::Arc::default() };
         tokio::spawn(async move { axum::serve(listener, service).await });
         Client::new(&format!("http://{address}"))
     }
