@@ -29,7 +29,8 @@ impl Outlet {
                 let last = matches!(message, Message::Close(_));
                 match timeout(STALLED, sink.send(message)).await {
                     Ok(Ok(())) if !last => {}
-                    Ok(_) => return,
+                    // Sent as the last, or too late: the client has closed.
+                    Ok(_) => break,
                     Err(_) => return connection.cut(),
                 }
             }

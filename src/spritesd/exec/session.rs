@@ -47,8 +47,12 @@ pub(crate) struct Command {
 
 /// A command that was started, or what a shell would have said.
 pub(crate) enum Begun {
-    Session(Arc<Session>),
-    Refused { text: String, code: u8 },
+    /// Its first watcher: there before any output, so that nothing is taken for output nobody wants.
+    Session(Watcher),
+    Refused {
+        text: String,
+        code: u8,
+    },
 }
 
 /// A running command.
@@ -166,6 +170,7 @@ impl Session {
             input,
             budget: Arc::new(Semaphore::new(INPUT_BUDGET as usize)),
         });
+        let watcher = session.watch();
         registered(&session);
         tokio::spawn(Arc::clone(&session).feed(stdin, queue));
         tokio::spawn(Arc::clone(&session).await_exit(started.exit, ended));
@@ -173,7 +178,7 @@ impl Session {
         if let Some(limit) = after_disconnect {
             tokio::spawn(Arc::clone(&session).end_when_left(limit));
         }
-        Ok(Begun::Session(session))
+        Ok(Begun::Session(watcher))
     }
 
     /// Starts to watch, from the oldest output kept.

@@ -222,16 +222,16 @@ impl Control {
             // Its last word comes before our first.
             drop(before.telling.await);
         }
-        let (session, entry) = match query {
+        let (watcher, entry) = match query {
             Query::Attach(id) => match find(&self.sprite, &id).await {
-                Ok(Some(session)) => (session, Entry::Attach),
+                Ok(Some(session)) => (session.watch(), Entry::Attach),
                 Ok(None) => return self.fail(true, &format!("session not found: {id}")).await,
                 Err(error) => return self.fail(true, &error.to_string()).await,
             },
             Query::Start(command) => {
                 let (line, terminal) = (command.spawn.argv.join(" "), command.terminal);
                 match self.sprite.begin(command).await {
-                    Ok(Begun::Session(session)) => (session, Entry::Start),
+                    Ok(Begun::Session(watcher)) => (watcher, Entry::Start),
                     Ok(Begun::Refused { text, code }) => {
                         for message in texts::refusal(&line, &text, code, terminal) {
                             self.outlet.send(message).await?;
@@ -243,8 +243,8 @@ impl Control {
             }
         };
         let over = Arc::new(AtomicBool::new(false));
-        let telling =
-            tell(session.watch(), self.outlet.clone(), self.connection.clone(), self.heartbeat, Arc::clone(&over));
+        let session = Arc::clone(&watcher.session);
+        let telling = tell(watcher, self.outlet.clone(), self.connection.clone(), self.heartbeat, Arc::clone(&over));
         let reader = Reader::new(&session, self.dialect, entry);
         self.current = Some(Operation { session, reader, over, telling: tokio::spawn(telling) });
         Ok(())

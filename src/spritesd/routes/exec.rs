@@ -87,9 +87,7 @@ async fn start(
     Ok(accept(upgrade, move |socket| async move {
         let (line, terminal) = (command.spawn.argv.join(" "), command.terminal);
         match sprite.begin(command).await {
-            Ok(Begun::Session(session)) => {
-                let watcher = session.watch();
-                drop(session);
+            Ok(Begun::Session(watcher)) => {
                 serve(socket, connection, watcher, Entry::Start, pace, mishap).await;
             }
             Ok(Begun::Refused { text, code }) => refuse(socket, &line, &text, code, terminal).await,

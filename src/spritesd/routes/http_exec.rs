@@ -45,11 +45,11 @@ pub(super) async fn run(
             let said = frames::output(frames::Stream::Stderr, format!("{text}\n").as_bytes());
             futures::stream::iter([Ok(said), Ok(frames::exit(code))]).left_stream()
         }
-        Begun::Session(session) => {
+        Begun::Session(watcher) => {
             let mishaps = mishap(fault.as_ref().map(|fault| &fault.0));
-            let (watcher, broken) = (session.watch(), CancellationToken::new());
+            let broken = CancellationToken::new();
             if takes_input {
-                tokio::spawn(feed(session, body, broken.clone()));
+                tokio::spawn(feed(Arc::clone(&watcher.session), body, broken.clone()));
             }
             frames_of(watcher, connection, broken, mishaps).right_stream()
         }

@@ -285,3 +285,22 @@ async fn no_sprite_no_socket() {
     };
     assert_eq!(response.status().as_u16(), 404);
 }
+
+#[tokio::test]
+async fn output_is_kept_from_the_first_byte_however_late_the_client_reads() {
+    use crate::spritesd::exec::query::{self, Query};
+    use crate::spritesd::exec::session::{Begun, Next};
+    let lab = Lab::with("one").await;
+    let sprite = lab.server.app.registry.get("one").unwrap();
+    // More than is kept for who attaches later.
+    let Query::Start(command) = query::parse("cmd=head&cmd=-c&cmd=3000000&cmd=/dev/zero").unwrap() else { panic!() };
+    let Begun::Session(watcher) = sprite.begin(command).await.unwrap() else { panic!() };
+    // As busy as a server can be: the program has long filled all there is to fill.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let mut bytes = 0;
+    while let Next::Frame(frame) = watcher.next().await {
+        bytes += frame.len() - 1;
+    }
+    assert_eq!(bytes, 3_000_000);
+    lab.server.stop().await;
+}
