@@ -181,11 +181,18 @@ impl Guest {
         let bytes = question.to_vec().unwrap();
         let reply = self.inside.run(move || {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.set_read_timeout(Some(PATIENCE))?;
-            socket.send_to(&bytes, (RESOLVER, 53))?;
-            let mut buffer = [0; 2000];
-            let length = socket.recv(&mut buffer)?;
-            Ok(buffer[..length].to_vec())
+            // As a resolver of a program does: a packet may be lost where a buffer is full, and is asked again.
+            socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+            let begun = Instant::now();
+            loop {
+                socket.send_to(&bytes, (RESOLVER, 53))?;
+                let mut buffer = [0; 2000];
+                match socket.recv(&mut buffer) {
+                    Ok(length) => return Ok(buffer[..length].to_vec()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < PATIENCE => {}
+                    Err(error) => return Err(error),
+                }
+            }
         });
         let reply = Message::from_vec(&reply.await.unwrap()).unwrap();
         assert_eq!(reply.metadata.id, question.metadata.id);
