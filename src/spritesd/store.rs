@@ -77,6 +77,13 @@ pub(crate) struct Store {
     lock: File,
 }
 
+impl Drop for Store {
+    /// Closing the file is not enough: a program that is just being started has a copy of it for a moment.
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 impl Store {
     /// Opens or makes the directory and clears what a crash has left half done.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
