@@ -98,7 +98,8 @@ async fn tightening_cuts_an_open_connection() {
     let mut session = lab.client.start("one", &["bash", "-c", script], &[]).await;
     session.until("open").await;
     policy(&lab, "one", r#"[{"domain":"*","action":"deny"}]"#).await;
-    // Writing shows it at the latest; the server would never have closed it.
+    // A reader hears of it at once: 1 is an error of the connection, a read that waits in vain would say 142.
+    session.until("ended 1").await;
     let again = "exec 3<>/dev/tcp/203.0.113.8/80 && echo open";
     assert_ne!(lab.client.run("one", &["bash", "-c", again]).await.code, Some(0));
     lab.client.call("DELETE", "/one", "").await;
@@ -155,5 +156,31 @@ async fn guests_cannot_change_or_get_round_the_network() {
     let api = format!("curl -s -m 2 http://127.0.0.1:{}/ ", lab.server.address().port());
     assert_ne!(lab.client.run("one", &["bash", "-c", &api]).await.code, Some(0));
     drop(listener);
+    lab.server.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_network_a_guest_has_its_own_loopback_and_nothing_else() {
+    let lab = Lab::set(&["--network", "none"]).await;
+    lab.client.create("one").await;
+    assert_eq!(lab.client.sh("one", "awk 'NR>2 {print $1}' /proc/net/dev").await, "lo:\n");
+    // A policy is taken and told all the same; there is nothing to enforce it on.
+    policy(&lab, "one", r#"[{"domain":"*","action":"deny"}]"#).await;
+    assert_ne!(lab.client.run("one", &["bash", "-c", "exec 3<>/dev/tcp/203.0.113.8/80"]).await.code, Some(0));
+    let admin = format!("http://{}/world", lab.server.admin_address().unwrap());
+    assert_eq!(lab.client.http.get(admin).send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    lab.server.stop().await;
+}
+
+#[tokio::test]
+async fn hosts_of_a_file_are_there_from_the_start() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), r#"[{"name":"api.example.com","addr":"203.0.113.7"},{"addr":"203.0.113.9"}]"#).unwrap();
+    let lab = Lab::set(&["--world", file.path().to_str().unwrap()]).await;
+    lab.client.create("one").await;
+    assert_eq!(lab.client.sh("one", "getent ahostsv4 api.example.com | awk '{print $1; exit}'").await, "203.0.113.7\n");
+    let admin = format!("http://{}/world", lab.server.admin_address().unwrap());
+    let view: serde_json::Value = lab.client.http.get(admin).send().await.unwrap().json().await.unwrap();
+    assert_eq!(view["hosts"].as_array().unwrap().len(), 2);
     lab.server.stop().await;
 }
