@@ -141,9 +141,10 @@ async fn runner(client: &Client, sprite: &str, nonce: &str) -> Duration {
 }
 
 async fn timed(client: &Client, sprite: &str, argv: Vec<String>, input: Bytes, expected: &str) -> Duration {
-    let request = ExecRequest { argv, stdin: true, max_run_after_disconnect: Duration::from_secs(1), path: None };
+    let request = ExecRequest { argv, max_run_after_disconnect: Duration::from_secs(1), ..ExecRequest::default() };
+    let on = client.wake(sprite).await.unwrap();
     let begun = Instant::now();
-    let output = client.run(sprite, &request, input, 65_536, Duration::from_secs(30)).await.unwrap();
+    let output = client.run(&on, &request, input, 65_536, Duration::from_secs(30)).await.unwrap();
     assert_eq!((output.exit, output.stdout.as_ref()), (Some(0), expected.as_bytes()));
     begun.elapsed()
 }

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use process::{Process, resident};
-use sprite_operator::sprites::{Client, Config, CreateSprite, ExecRequest, NetworkRule, TokenSource};
+use sprite_operator::sprites::{Client, Config, CreateSprite, ExecRequest, NetworkRule, Target, TokenSource};
 
 const EXECS: usize = 200;
 const LIVES: usize = 40;
@@ -101,7 +101,9 @@ fn main() {
             (after - before) as f64 / MANY as f64
         );
         println!("bench: deleting them");
-        stream::iter(&names).for_each_concurrent(AT_ONCE, async |name| drop(client.delete(name).await)).await;
+        stream::iter(&names)
+            .for_each_concurrent(AT_ONCE, async |name| drop(client.delete(Target::any(name)).await))
+            .await;
         drop(server);
     });
 }
@@ -110,11 +112,19 @@ async fn create(client: &Client, name: &str) {
     client.create(&CreateSprite { name: name.into(), ..CreateSprite::default() }).await.unwrap();
 }
 
-async fn exec(client: &Client, sprite: &str) -> Duration {
-    let argv = ["bash", "--noprofile", "--norc", "-c", "echo hello"].map(str::to_owned).to_vec();
-    let request = ExecRequest { argv, stdin: false, max_run_after_disconnect: Duration::from_secs(1), path: None };
+/// The first command in a Sprite that sleeps.
+async fn wake(client: &Client, sprite: &str) -> Duration {
     let begun = Instant::now();
-    let output = client.run(sprite, &request, Bytes::new(), 65_536, Duration::from_mins(1)).await.unwrap();
+    client.wake(sprite).await.unwrap();
+    begun.elapsed()
+}
+
+async fn exec(client: &Client, sprite: &str) -> Duration {
+    let on = client.wake(sprite).await.unwrap();
+    let argv = ["bash", "--noprofile", "--norc", "-c", "echo hello"].map(str::to_owned).to_vec();
+    let request = ExecRequest { argv, max_run_after_disconnect: Duration::from_secs(1), ..ExecRequest::default() };
+    let begun = Instant::now();
+    let output = client.run(&on, &request, Bytes::new(), 65_536, Duration::from_mins(1)).await.unwrap();
     assert_eq!((output.exit, output.stdout.as_ref()), (Some(0), b"hello\n".as_ref()));
     begun.elapsed()
 }
@@ -169,13 +179,14 @@ async fn lives(client: &Client, prefix: &str) -> Vec<(&'static str, Vec<Duration
         };
         create(client, &name).await;
         lap(0);
-        exec(client, &name).await;
+        wake(client, &name).await;
         lap(1);
-        client.set_network_policy(&name, &deny).await.unwrap();
+        let on = client.wake(&name).await.unwrap();
+        client.set_network_policy(&on, &deny).await.unwrap();
         lap(2);
         exec(client, &name).await;
         lap(3);
-        client.delete(&name).await.unwrap();
+        client.delete(Target::any(&name)).await.unwrap();
         lap(4);
     }
     steps

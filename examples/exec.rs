@@ -21,7 +21,8 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
 
     let client = Client::new(Config::new(url.parse()?, TokenSource::File(token.into())))?;
     let request = ExecRequest { argv, max_run_after_disconnect: Duration::from_secs(10), ..ExecRequest::default() };
-    let mut exec = client.exec(&sprite, &request).await?;
+    let awake = client.wake(&sprite).await?;
+    let mut exec = client.exec(&awake, &request).await?;
     loop {
         match exec.next().await {
             ExecEvent::Session { id } => eprintln!("session {id}"),

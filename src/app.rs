@@ -73,7 +73,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         tokio::spawn(health::serve(listener, readiness.clone(), Arc::clone(&metrics), stop.clone()));
     }
     let client = client().await?;
-    let sprites = sprites::Client::new(config.sprites.clone())?;
+    let counted = sprites::Config { metrics: Some(metrics.sprites()?), ..config.sprites.clone() };
+    let sprites = sprites::Client::new(counted)?;
     let secret = SecretFile(config.session_secret_file.clone());
     // Said before anything else: without a secret nothing is created.
     readiness.set("secret", secret.read().err().map(|problem| problem.to_string()));

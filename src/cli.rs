@@ -68,6 +68,12 @@ pub struct RunArgs {
     /// Let plain http reach a Sprites API that is not on loopback.
     #[arg(long, env = "SPRITE_OPERATOR_ALLOW_PLAIN_HTTP")]
     pub allow_plain_http: bool,
+    /// PEM file of the certificate authorities to trust for the Sprites API, in place of the system's; read again on change.
+    #[arg(long, env = "SPRITE_OPERATOR_SPRITES_CA_FILE")]
+    pub sprites_ca_file: Option<PathBuf>,
+    /// Reach the Sprites API through the proxy that `HTTPS_PROXY` and `NO_PROXY` name.
+    #[arg(long, env = "SPRITE_OPERATOR_PROXY_FROM_ENVIRONMENT")]
+    pub proxy_from_environment: bool,
     /// Id of this installation in Sprite names; the UID of its ConfigMap if not given.
     #[arg(long, env = "SPRITE_OPERATOR_INSTALLATION_ID")]
     pub installation_id: Option<String>,
@@ -115,6 +121,15 @@ pub struct Config {
 }
 
 impl RunArgs {
+    fn sprites(&self, url: Url, token: PathBuf) -> sprites::Config {
+        sprites::Config {
+            allow_plain_http: self.allow_plain_http,
+            ca_file: self.sprites_ca_file.clone(),
+            proxy_from_environment: self.proxy_from_environment,
+            ..sprites::Config::new(url, TokenSource::File(token))
+        }
+    }
+
     /// The configuration, or everything that is wrong with it.
     pub fn check(&self) -> Result<Config, Vec<String>> {
         let mut errors = Vec::new();
@@ -188,15 +203,14 @@ impl RunArgs {
         if verify_interval < Duration::from_secs(1) && errors.is_empty() {
             errors.push("--verify-interval: write at least 1s".to_owned());
         }
-        let sprites = url.zip(token.cloned()).map(|(url, token)| {
-            let mut config = sprites::Config::new(url, TokenSource::File(token));
-            config.allow_plain_http = self.allow_plain_http;
-            config
-        });
+        let sprites = url.zip(token.cloned()).map(|(url, token)| self.sprites(url, token));
         if let Some(config) = &sprites
             && let Err(error) = sprites::Client::new(config.clone())
         {
-            errors.push(format!("--sprites-url: {error}"));
+            let authorities =
+                matches!(error, sprites::ConfigError::CaFile { .. } | sprites::ConfigError::CaForm { .. });
+            let flag = if authorities { "--sprites-ca-file" } else { "--sprites-url" };
+            errors.push(format!("{flag}: {error}"));
         }
         let scope =
             if self.watch_namespace.is_empty() { Scope::All } else { Scope::Namespaces(self.watch_namespace.clone()) };

@@ -114,11 +114,6 @@ pub fn start_marker(uid: &str) -> String {
     format!("so-started {uid}\n")
 }
 
-/// Wakes a Sprite: does nothing else.
-pub fn wake() -> Vec<String> {
-    vec!["true".to_owned()]
-}
-
 /// Writes the nonce into a freshly locked instance and makes the workspace. Prints [`lockdown_answer`].
 pub fn lockdown(nonce: &str) -> Vec<String> {
     const SCRIPT: &str = r#"umask 077

@@ -56,6 +56,11 @@ impl Metrics {
         Ok(metrics)
     }
 
+    /// The metrics of the Sprites client, under the same prefix.
+    pub fn sprites(&self) -> Result<crate::sprites::Metrics, prometheus::Error> {
+        crate::sprites::Metrics::register(&self.registry)
+    }
+
     /// A reconcile ended.
     pub fn reconciled(&self, kind: &str, result: &str, took: Duration) {
         self.reconciles.with_label_values(&[kind, result]).observe(took.as_secs_f64());

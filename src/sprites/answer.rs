@@ -36,13 +36,18 @@ pub(super) fn error(answer: &Answer<'_>, subject: Subject, now: Timestamp) -> Er
     let status = answer.status.as_u16();
     let foreign = |text: &str| ProviderText::new(text, Some(answer.secret));
     let message = foreign(if is_html(answer.headers) { "an HTML page" } else { &body.message });
-    let unknown = |message| Error::Unknown { status: Some(status), sent: true, message, source: None };
+    let retry_after = text::retry_after(body.retry_after_seconds, header(answer.headers, &RETRY_AFTER), now);
+    let unknown = |message| {
+        // Only with 503 do these words mean "too much load for now" (RFC 9110 §15.6.4).
+        let retry_after = retry_after.filter(|_| status == 503);
+        Error::Unknown { status: Some(status), sent: true, retry_after, message, source: None }
+    };
     match status {
         // A page of a proxy or a portal is not the API's word on what exists.
         404 if is_html(answer.headers) => unknown(message),
         401 | 403 => Error::Denied { status, message },
         429 => Error::RateLimited {
-            retry_after: text::retry_after(body.retry_after_seconds, header(answer.headers, &RETRY_AFTER), now),
+            retry_after,
             reason: match body.code.as_deref() {
                 Some("concurrent_sprite_limit_exceeded") => LimitReason::Capacity,
                 Some("sprite_creation_rate_limited") => LimitReason::CreationRate,
@@ -155,6 +160,19 @@ mod tests {
     ) {
         let error = map(status, body, subject);
         assert_eq!((error.kind(), error.may_have_happened()), (kind, may_have_happened));
+    }
+
+    #[rstest]
+    #[case::too_much_load(503, "2", Some(2))]
+    #[case::without_words(503, "soon", None)]
+    #[case::a_proxy_that_cannot_reach_it(502, "2", None)]
+    fn only_a_503_may_ask_everyone_to_wait(#[case] status: u16, #[case] header: &str, #[case] seconds: Option<u64>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, header.parse().unwrap());
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = Answer { status, headers: &headers, body: b"", secret: "tok-1" };
+        let error = error(&answer, Subject::Other, Timestamp::UNIX_EPOCH);
+        assert_eq!(error.retry_after(), seconds.map(Duration::from_secs));
     }
 
     #[test]

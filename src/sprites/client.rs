@@ -1,12 +1,10 @@
-//! The client: its connections, its token, its URLs. No redirects, no retries, no proxies of the environment: what is sent,
-//! where, and how often, is decided by the caller alone.
+//! The client: its connections, its token, its URLs, and the options that a clone of it carries.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderValue};
-use reqwest::{Method, RequestBuilder};
+use reqwest::Method;
+use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -14,28 +12,38 @@ use super::answer::Subject;
 use super::config::{Config, ConfigError};
 use super::error::Error;
 use super::http::Call;
+use super::kind::{CallKind, Priority};
+use super::limiter::Limiter;
 use super::token::Tokens;
+use super::transport::{Transport, Transports};
 
-/// A connection that is not there in this time will not be.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A client of the Sprites API. Cheap to clone; clones share connections and the token.
+/// A client of the Sprites API. Cheap to clone; clones share connections, the token and the account's limiter.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    options: Options,
+}
+
+/// What one handle does differently from another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    priority: Option<Priority>,
+    once: bool,
 }
 
 struct Inner {
     config: Config,
-    calls: reqwest::Client,
-    /// For execs: never a pooled connection, whose silent death would leave it unknown whether a command was started.
-    execs: reqwest::Client,
+    transports: Transports,
     tokens: Tokens,
+    limiter: Limiter,
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.config().url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("url", &self.config().url.as_str())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,29 +54,43 @@ impl Client {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             return Err(ConfigError::NoTlsProvider);
         }
-        // Always before the deadline of the whole: then a timeout tells whether anything was sent.
-        let connect_timeout = CONNECT_TIMEOUT.min(config.open_timeout.min(config.call_timeout) / 2);
-        let builder = || {
-            let builder = reqwest::Client::builder()
-                .user_agent(concat!("sprite-operator/", env!("CARGO_PKG_VERSION")))
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .referer(false)
-                .no_proxy()
-                .connect_timeout(connect_timeout);
-            // Plain http needs no root certificates, and must work where an image has none.
-            if config.url.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
+        let inner = Inner {
+            transports: Transports::new(&config)?,
+            tokens: Tokens::new(config.token.clone()),
+            limiter: Limiter::new(config.limits),
+            config,
         };
-        let calls = builder().pool_idle_timeout(Duration::from_secs(30));
-        let execs = builder().pool_max_idle_per_host(0);
-        Ok(Self {
-            inner: Arc::new(Inner {
-                calls: calls.build().map_err(ConfigError::Http)?,
-                execs: execs.build().map_err(ConfigError::Http)?,
-                tokens: Tokens::new(config.token.clone()),
-                config,
-            }),
-        })
+        Ok(Self { inner: Arc::new(inner), options: Options::default() })
+    }
+
+    /// The same client, whose calls all have this priority. Otherwise each kind of call has its own: kill and restart,
+    /// delete, the setting of rules, execs and files, reads, lists.
+    #[must_use]
+    pub fn with_priority(&self, priority: Priority) -> Self {
+        Self { options: Options { priority: Some(priority), ..self.options }, ..self.clone() }
+    }
+
+    /// The same client, which attempts each call once. Otherwise a call is made again where that is safe: when no
+    /// connection was made, when it only reads, and when it was refused with 429.
+    #[must_use]
+    pub fn without_retries(&self) -> Self {
+        Self { options: Options { once: true, ..self.options }, ..self.clone() }
+    }
+
+    pub(super) fn retries(&self) -> bool {
+        !self.options.once
+    }
+
+    pub(super) fn priority(&self, kind: CallKind) -> Priority {
+        self.options.priority.unwrap_or(kind.priority())
+    }
+
+    pub(super) fn limiter(&self) -> &Limiter {
+        &self.inner.limiter
+    }
+
+    pub(super) fn transport(&self) -> Arc<Transport> {
+        self.inner.transports.current(self.config())
     }
 
     pub(super) fn config(&self) -> &Config {
@@ -108,20 +130,9 @@ impl Client {
         Ok(self.inner.tokens.current().await?)
     }
 
-    /// A request for an exec's own connection, with the token on it.
-    pub(super) fn exec_request(&self, url: Url, token: &SecretString) -> RequestBuilder {
-        self.inner.execs.get(url).header(AUTHORIZATION, bearer(token))
+    pub(super) fn call(&self, kind: CallKind, method: Method, url: Url, subject: Subject) -> Call<'_> {
+        Call::new(self, kind, method, url, subject)
     }
-
-    pub(super) fn call(&self, method: Method, url: Url, subject: Subject) -> Call<'_> {
-        Call::new(self, self.inner.calls.request(method, url), subject)
-    }
-}
-
-/// The URL with these parameters, percent-encoded.
-pub(super) fn with_query<'a>(mut url: Url, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Url {
-    url.query_pairs_mut().extend_pairs(pairs);
-    url
 }
 
 /// The only line that exposes the token. Header values marked sensitive are not printed by the libraries below.

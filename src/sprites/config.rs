@@ -1,9 +1,13 @@
 //! What a client is made from, and what it refuses to be made from. No default here can reach a public service.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use url::{Host, Url};
 
+use super::limiter::Limits;
+use super::metrics::Metrics;
 use super::token::TokenSource;
 
 /// Where the Sprites API is, who we are, and how long we wait.
@@ -17,12 +21,30 @@ pub struct Config {
     pub ping_interval: Duration,
     /// How long an exec's peer may send nothing at all, not even a pong, until it counts as dead. Default 45 s.
     pub dead_after: Duration,
-    /// Deadline of one HTTP call, its body included. Default 30 s.
+    /// Deadline of making a connection, TLS included. Default 10 s.
+    pub connect_timeout: Duration,
+    /// Deadline of one attempt of a call, its body included. Default 30 s.
     pub call_timeout: Duration,
     /// Deadline of creating a Sprite. Default 120 s.
     pub create_timeout: Duration,
-    /// Deadline of opening an exec: a cold Sprite wakes in 1 to 12 s, and more was seen. Default 60 s.
+    /// Deadline of opening an exec in a Sprite that is awake. Default 15 s.
     pub open_timeout: Duration,
+    /// Deadline of waking a Sprite: 1 to 12 s were seen from cold, and more. Default 90 s.
+    pub wake_timeout: Duration,
+    /// Deadline of a whole call: waiting for its turn, every attempt and the pauses between; that of a single attempt if
+    /// that is longer. Default 60 s.
+    pub operation_timeout: Duration,
+    /// How long a Sprite that was seen awake is taken to be: the platform lets one sleep after about 30 s without
+    /// activity. Default 30 s.
+    pub awake_for: Duration,
+    /// How much may be under way at once, for all clones of the client together.
+    pub limits: Limits,
+    /// PEM file of the certificate authorities to trust, in place of the system's. Read again when it changes.
+    pub ca_file: Option<PathBuf>,
+    /// Honour `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`. Default no.
+    pub proxy_from_environment: bool,
+    /// Where calls are counted.
+    pub metrics: Option<Metrics>,
     /// Allow plain `http` to another machine. The token then crosses the network in clear text.
     pub allow_plain_http: bool,
 }
@@ -35,9 +57,17 @@ impl Config {
             token,
             ping_interval: Duration::from_secs(15),
             dead_after: Duration::from_secs(45),
+            connect_timeout: Duration::from_secs(10),
             call_timeout: Duration::from_secs(30),
             create_timeout: Duration::from_mins(2),
-            open_timeout: Duration::from_mins(1),
+            open_timeout: Duration::from_secs(15),
+            wake_timeout: Duration::from_secs(90),
+            operation_timeout: Duration::from_mins(1),
+            awake_for: Duration::from_secs(30),
+            limits: Limits::default(),
+            ca_file: None,
+            proxy_from_environment: false,
+            metrics: None,
             allow_plain_http: false,
         }
     }
@@ -57,8 +87,17 @@ impl Config {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(ConfigError::Query);
         }
-        let intervals =
-            [self.ping_interval, self.dead_after, self.call_timeout, self.create_timeout, self.open_timeout];
+        let intervals = [
+            self.ping_interval,
+            self.dead_after,
+            self.connect_timeout,
+            self.call_timeout,
+            self.create_timeout,
+            self.open_timeout,
+            self.wake_timeout,
+            self.operation_timeout,
+            self.awake_for,
+        ];
         if intervals.contains(&Duration::ZERO) {
             return Err(ConfigError::ZeroDuration);
         }
@@ -104,6 +143,21 @@ pub enum ConfigError {
     /// `main` installs rustls' ring provider before it makes a client.
     #[error("no TLS provider is installed in this process")]
     NoTlsProvider,
+    /// The file of certificate authorities cannot be read.
+    #[error("the file of certificate authorities {} cannot be read", path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It holds none.
+    #[error("{} holds no certificates: write PEM blocks of the authorities to trust", path.display())]
+    CaForm {
+        /// The file.
+        path: PathBuf,
+    },
     /// The HTTP library refused, for example because no root certificates could be read.
     #[error("the HTTP client cannot be made")]
     Http(#[source] reqwest::Error),

@@ -16,6 +16,20 @@ pub enum LimitReason {
     Other,
 }
 
+/// Why the limiter did not let a call go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeldReason {
+    /// The queue is full.
+    #[error("too many calls are waiting already")]
+    Full,
+    /// The service asked everyone to wait for longer than this call may.
+    #[error("the service asked for a pause that outlasts this call")]
+    Paused,
+    /// The call's turn did not come within its deadline.
+    #[error("its turn did not come in time")]
+    Late,
+}
+
 /// An answer that is not the one asked for, or none.
 ///
 /// `Display` never holds the token or a whole body; text of the other side is in `message`, cut and escaped.
@@ -75,6 +89,8 @@ pub enum Error {
         status: Option<u16>,
         /// Whether the request may have reached the service.
         sent: bool,
+        /// How long the service asks us to wait (503); at most 10 minutes.
+        retry_after: Option<Duration>,
         /// What was said, or what broke.
         message: ProviderText,
         /// The transport's own error; its text holds no URL.
@@ -93,6 +109,28 @@ pub enum Error {
         /// How long we waited.
         after: Duration,
         /// Whether the request may have reached the service.
+        sent: bool,
+    },
+    /// Not sent: the account's limiter did not let it go.
+    #[error("not sent: {reason}")]
+    Held {
+        /// Why not.
+        reason: HeldReason,
+        /// How long the service asked everyone to wait, as far as that is not over yet.
+        retry_after: Option<Duration>,
+    },
+    /// Not sent: the Sprite is not known to be awake any more, and this call could wake it. Read it again, or wake it.
+    #[error("not sent: the Sprite was last seen awake {seen:?} ago; read its state again, or wake it")]
+    NotAwake {
+        /// How long ago it was seen awake.
+        seen: Duration,
+    },
+    /// The name stands for another instance than the one that was meant.
+    #[error("the Sprite was replaced: its name stands for another instance now")]
+    Replaced {
+        /// The instance that was found.
+        instance: ProviderText,
+        /// Whether the request was sent before that was seen; it may have reached either instance.
         sent: bool,
     },
     /// There is no token to send; nothing was sent.
@@ -132,6 +170,9 @@ impl Error {
             Self::Unknown { .. } => "unknown",
             Self::Protocol { .. } => "protocol",
             Self::Timeout { .. } => "timeout",
+            Self::Held { .. } => "held",
+            Self::NotAwake { .. } => "not_awake",
+            Self::Replaced { .. } => "replaced",
             Self::Token(_) => "token",
             Self::Ended => "ended",
         }
@@ -140,15 +181,18 @@ impl Error {
     /// How long the service asks us to wait; at most 10 minutes, never zero.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::RateLimited { retry_after, .. } => *retry_after,
+            Self::RateLimited { retry_after, .. }
+            | Self::Unknown { retry_after, .. }
+            | Self::Held { retry_after, .. } => *retry_after,
             Self::Absent { .. }
             | Self::Denied { .. }
             | Self::Busy { .. }
             | Self::Invalid { .. }
             | Self::File { .. }
-            | Self::Unknown { .. }
             | Self::Protocol { .. }
             | Self::Timeout { .. }
+            | Self::NotAwake { .. }
+            | Self::Replaced { .. }
             | Self::Token(_)
             | Self::Ended => None,
         }
@@ -162,10 +206,12 @@ impl Error {
             | Self::RateLimited { .. }
             | Self::Busy { .. }
             | Self::Invalid { .. }
+            | Self::Held { .. }
+            | Self::NotAwake { .. }
             | Self::Token(_) => false,
             // A write can fail half way.
             Self::File { .. } | Self::Protocol { .. } | Self::Ended => true,
-            Self::Unknown { sent, .. } | Self::Timeout { sent, .. } => *sent,
+            Self::Unknown { sent, .. } | Self::Timeout { sent, .. } | Self::Replaced { sent, .. } => *sent,
         }
     }
 
@@ -183,6 +229,7 @@ impl Error {
         Self::Unknown {
             status: None,
             sent,
+            retry_after: None,
             message: ProviderText::new(&with_causes(&error), None),
             source: Some(error),
         }
@@ -218,6 +265,13 @@ pub enum ExecError {
 impl ExecError {
     /// What happened on the wire.
     pub fn error(&self) -> &Error {
+        match self {
+            Self::NotStarted(error) | Self::Refused(error) | Self::Unknown(error) => error,
+        }
+    }
+
+    /// What happened on the wire, taken out.
+    pub fn into_error(self) -> Error {
         match self {
             Self::NotStarted(error) | Self::Refused(error) | Self::Unknown(error) => error,
         }

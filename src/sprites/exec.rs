@@ -1,6 +1,6 @@
 //! A command in a Sprite, over its own WebSocket, without a terminal (page §3). The socket lives in a task of its own, so a
-//! slow reader never stops pings, and writing never waits for reading. Dropping an [`Exec`] closes the connection at once;
-//! the command then lives on for `max_run_after_disconnect`.
+//! slow reader never stops pings, and writing never waits for reading. Dropping an [`Exec`], or the future that opens it,
+//! closes the connection and ends the command, unless it is meant to be left running: see [`OnDrop`].
 //!
 //! An exit code comes from the peer's exit message or not at all.
 
@@ -11,8 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::error::Error;
 use super::text::ProviderText;
@@ -30,6 +29,19 @@ pub struct ExecRequest {
     pub max_run_after_disconnect: Duration,
     /// The program; looked up by `argv[0]` if `None`.
     pub path: Option<String>,
+    /// What dropping the [`Exec`] does to the command.
+    pub on_drop: OnDrop,
+}
+
+/// What happens to a command whose [`Exec`] is dropped before its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDrop {
+    /// It is ended by its session's id: SIGTERM, after 5 s SIGKILL. Best effort, behind it stands
+    /// `max_run_after_disconnect`.
+    #[default]
+    Kill,
+    /// It lives on for `max_run_after_disconnect`, to be attached to again.
+    Leave,
 }
 
 /// What happens to a command. Exactly one [`Exit`](Self::Exit) or [`Lost`](Self::Lost) comes, last.
@@ -119,7 +131,8 @@ pub struct Exec {
     stdin: ExecStdin,
     session: Option<String>,
     terminal: Option<ExecEvent>,
-    _task: AbortOnDropHandle<()>,
+    /// Dropped with the exec: so its task learns of that.
+    parting: Option<oneshot::Sender<OnDrop>>,
 }
 
 /// An event, and the share of the memory budget that it holds until it is taken.
@@ -149,6 +162,12 @@ impl Exec {
             ExecEvent::Stdout(_) | ExecEvent::Stderr(_) => {}
         }
         event
+    }
+
+    /// Closes the connection and leaves the command running for `max_run_after_disconnect`, whatever was asked for before.
+    pub fn leave(mut self) {
+        // Nobody is there to hear it only when it has ended.
+        let _ = self.parting.take().map(|parting| parting.send(OnDrop::Leave));
     }
 
     /// Queues bytes for standard input; see [`ExecStdin::send`].

@@ -1,4 +1,5 @@
-//! Files of a Sprite (page §5), by absolute path. Calls hang on a cold Sprite: wake it by an exec first.
+//! Files of a Sprite (page §5), by absolute path. Such calls were seen to hang on a cold Sprite: they take an [`Awake`], and a
+//! cold one is woken by an exec before it gets any.
 
 use bytes::Bytes;
 use reqwest::header::RANGE;
@@ -6,9 +7,11 @@ use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 
 use super::answer::Subject;
-use super::client::{Client, with_query};
+use super::awake::Awake;
+use super::client::Client;
 use super::error::Error;
 use super::http::Call;
+use super::kind::CallKind;
 
 /// What is in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +78,8 @@ impl From<WireEntry> for DirEntry {
 impl Client {
     /// The first `max` bytes of a file. To know whether there are more, ask for one more. Nothing beyond `max` is kept, also
     /// when the service ignores the range.
-    pub async fn read_file(&self, name: &str, path: &str, max: u64) -> Result<Bytes, Error> {
-        let call = self.file_call(Method::GET, name, "read", path, &[])?;
+    pub async fn read_file(&self, on: &Awake, path: &str, max: u64) -> Result<Bytes, Error> {
+        let call = self.file_call(CallKind::FileRead, Method::GET, on, "read", path, &[])?;
         let range = format!("bytes=0-{}", max.saturating_sub(1));
         match call.header(RANGE, &range).send_capped(max).await {
             // Of all ranges only one that starts at 0 cannot be missed by a file that has a first byte.
@@ -91,31 +94,35 @@ impl Client {
     }
 
     /// Writes a whole file; directories above it are made. `mode` are permission bits, the service's default if `None`.
-    pub async fn write_file(&self, name: &str, path: &str, mode: Option<u32>, content: Bytes) -> Result<(), Error> {
+    pub async fn write_file(&self, on: &Awake, path: &str, mode: Option<u32>, content: Bytes) -> Result<(), Error> {
+        self.before(on).await?;
         let mode = mode.map(|mode| format!("{mode:04o}"));
         let mut pairs = vec![("mkdirParents", "true")];
         pairs.extend(mode.as_deref().map(|mode| ("mode", mode)));
-        let call = self.file_call(Method::PUT, name, "write", path, &pairs)?;
+        let call = self.file_call(CallKind::FileWrite, Method::PUT, on, "write", path, &pairs)?;
         call.bytes(content).send().await.map(drop)
     }
 
     /// The entries of a directory. Of a file: one entry, the file itself.
-    pub async fn list_dir(&self, name: &str, path: &str) -> Result<Vec<DirEntry>, Error> {
-        let call = self.file_call(Method::GET, name, "list", path, &[])?;
+    pub async fn list_dir(&self, on: &Awake, path: &str) -> Result<Vec<DirEntry>, Error> {
+        let call = self.file_call(CallKind::FileList, Method::GET, on, "list", path, &[])?;
         let listing: Listing = call.send_for("a directory listing").await?;
         Ok(listing.entries.unwrap_or_default().into_iter().map(DirEntry::from).collect())
     }
 
     /// Deletes a file; a directory only if it is empty.
-    pub async fn delete_file(&self, name: &str, path: &str) -> Result<(), Error> {
-        let call = self.file_call(Method::DELETE, name, "delete", path, &[("recursive", "false")])?;
+    pub async fn delete_file(&self, on: &Awake, path: &str) -> Result<(), Error> {
+        self.before(on).await?;
+        let call =
+            self.file_call(CallKind::FileDelete, Method::DELETE, on, "delete", path, &[("recursive", "false")])?;
         call.send().await.map(drop)
     }
 
     fn file_call(
         &self,
+        kind: CallKind,
         method: Method,
-        name: &str,
+        on: &Awake,
         what: &str,
         path: &str,
         more: &[(&str, &str)],
@@ -123,9 +130,8 @@ impl Client {
         if !path.starts_with('/') || path.contains('\0') {
             return Err(Error::refused_here("a path in a Sprite must be absolute and hold no NUL"));
         }
-        let url = self.sprite_url(name, &["fs", what])?;
+        let call = self.call_in(on, kind, method, &["fs", what], Subject::File)?;
         // Clients of the vendor always send a working directory, though it means nothing beside an absolute path.
-        let url = with_query(url, [("path", path), ("workingDir", "/")]);
-        Ok(self.call(method, with_query(url, more.iter().copied()), Subject::File))
+        Ok(call.query([("path", path), ("workingDir", "/")]).query(more.iter().copied()))
     }
 }

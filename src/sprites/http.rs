@@ -1,17 +1,22 @@
-//! One HTTP call, bounded in time and bytes: its success, or a typed error. Sends once.
+//! One HTTP call, bounded in time and bytes: its success, or a typed error. An attempt sends once; what may be attempted
+//! again says [`retry`](super::retry), and when, the limiter.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
-use reqwest::{RequestBuilder, Response, StatusCode};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use url::Url;
 
 use super::answer::{self, Answer, Subject};
+use super::awake::Awake;
 use super::client::{Client, bearer};
 use super::error::Error;
+use super::kind::CallKind;
 
 /// The largest JSON or NDJSON answer that is read.
 const BODY_CAP: u64 = 1024 * 1024;
@@ -22,9 +27,15 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// One call, being made.
 pub(super) struct Call<'a> {
     client: &'a Client,
-    request: RequestBuilder,
+    kind: CallKind,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    /// Or why it cannot be written.
+    body: Result<Option<Bytes>, Error>,
     subject: Subject,
     timeout: Duration,
+    answers: Option<Awake>,
 }
 
 /// A success.
@@ -45,28 +56,43 @@ impl Success {
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(client: &'a Client, request: RequestBuilder, subject: Subject) -> Self {
+    pub(super) fn new(client: &'a Client, kind: CallKind, method: Method, url: Url, subject: Subject) -> Self {
         let timeout = client.config().call_timeout;
-        Self { client, request, subject, timeout }
+        Self { client, kind, method, url, headers: HeaderMap::new(), body: Ok(None), subject, timeout, answers: None }
+    }
+
+    /// A success is a sign of life of this Sprite.
+    pub(super) fn answered_by(mut self, on: &Awake) -> Self {
+        self.answers = Some(on.clone());
+        self
     }
 
     pub(super) fn json(mut self, body: &impl serde::Serialize) -> Self {
-        self.request = self.request.json(body);
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let written = serde_json::to_vec(body).map(|bytes| Some(Bytes::from(bytes)));
+        self.body = written.map_err(|_| Error::refused_here("a body that cannot be written as JSON"));
         self
     }
 
     pub(super) fn bytes(mut self, body: Bytes) -> Self {
-        self.request = self.request.header(reqwest::header::CONTENT_TYPE, "application/octet-stream").body(body);
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        self.body = Ok(Some(body));
         self
     }
 
-    pub(super) fn header(mut self, name: reqwest::header::HeaderName, value: &str) -> Self {
-        self.request = self.request.header(name, value);
+    /// A header; its value must be visible ASCII, or it is left out.
+    pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
+        self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
         self
     }
 
     pub(super) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    pub(super) fn query<'q>(mut self, pairs: impl IntoIterator<Item = (&'q str, &'q str)>) -> Self {
+        self.url.query_pairs_mut().extend_pairs(pairs);
         self
     }
 
@@ -86,16 +112,32 @@ impl<'a> Call<'a> {
     }
 
     /// Sends, and keeps at most `cap` bytes of a success.
-    pub(super) async fn send_capped(self, cap: u64) -> Result<Success, Error> {
-        let Self { client, request, subject, timeout } = self;
-        let token = client.token().await?;
+    pub(super) async fn send_capped(mut self, cap: u64) -> Result<Success, Error> {
+        let body = std::mem::replace(&mut self.body, Ok(None))?;
+        let call = &self;
+        let attempts =
+            self.client.attempts(self.kind, self.timeout, |timeout| call.attempt(body.clone(), cap, timeout));
+        let success = attempts.await?;
+        if let Some(on) = &self.answers {
+            on.renew();
+        }
+        Ok(success)
+    }
+
+    async fn attempt(&self, body: Option<Bytes>, cap: u64, timeout: Duration) -> Result<Success, Error> {
+        let token = self.client.token().await?;
         let started = Instant::now();
+        let transport = self.client.transport();
+        let mut request = transport.calls.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
+        request = request.header(AUTHORIZATION, bearer(&token));
+        if let Some(body) = body {
+            request = request.body(body);
+        }
         // One deadline over everything: connection, answer, body, and each of many small pieces of it.
         let exchange = async {
-            let request = request.header(AUTHORIZATION, bearer(&token));
             let response = request.send().await.map_err(|error| Error::transport(error, started.elapsed()))?;
             if !response.status().is_success() {
-                return Err(client.failure(response, subject, &token).await);
+                return Err(self.client.failure(response, self.subject, &token).await);
             }
             let (status, headers) = (response.status(), response.headers().clone());
             let (body, cut) = read(response, cap).await.map_err(|error| Error::transport(error, started.elapsed()))?;

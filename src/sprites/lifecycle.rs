@@ -1,4 +1,4 @@
-//! A Sprite's life: create, read, list, change, restart, delete (page §2). None of these but `restart` wakes it.
+//! A Sprite's life: create, read, list, change, restart, delete (page §2). None of these wakes it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,8 +7,11 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::answer::Subject;
-use super::client::{Client, with_query};
+use super::awake::Awake;
+use super::client::Client;
 use super::error::Error;
+use super::kind::CallKind;
+use super::text::ProviderText;
 use super::types::{CreateSprite, Sprite, UpdateSprite, WireSprite};
 
 /// The documented maximum of one page.
@@ -25,11 +28,50 @@ struct Page {
     next_continuation_token: Option<String>,
 }
 
+/// The Sprite that a change is meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    name: &'a str,
+    id: Option<&'a str>,
+}
+
+impl<'a> Target<'a> {
+    /// Whichever instance has this name.
+    pub fn any(name: &'a str) -> Self {
+        Self { name, id: None }
+    }
+
+    /// This instance: its id is read immediately before the call, and another one is [`Error::Replaced`]. The wire knows no
+    /// precondition, so the time between that read and the call (one round trip) remains.
+    pub fn instance(name: &'a str, id: &'a str) -> Self {
+        Self { name, id: Some(id) }
+    }
+}
+
+impl<'a> From<&'a Sprite> for Target<'a> {
+    fn from(sprite: &'a Sprite) -> Self {
+        Self::instance(&sprite.name, &sprite.id)
+    }
+}
+
+impl<'a> From<&'a Awake> for Target<'a> {
+    fn from(awake: &'a Awake) -> Self {
+        Self::instance(awake.name(), awake.id())
+    }
+}
+
 impl Client {
+    async fn is_still(&self, target: Target<'_>) -> Result<(), Error> {
+        match target.id {
+            Some(id) => self.same_id(target.name, id, false).await,
+            None => Ok(()),
+        }
+    }
+
     /// Reads one Sprite. Does not wake it.
     pub async fn get(&self, name: &str) -> Result<Sprite, Error> {
         let url = self.sprite_url(name, &[])?;
-        let wire: WireSprite = self.call(Method::GET, url, Subject::Sprite).send_for(SPRITE).await?;
+        let wire: WireSprite = self.call(CallKind::Get, Method::GET, url, Subject::Sprite).send_for(SPRITE).await?;
         same_name(name, wire.try_into()?)
     }
 
@@ -37,7 +79,7 @@ impl Client {
     pub async fn create(&self, create: &CreateSprite) -> Result<Sprite, Error> {
         // Checked like every other name, though it stands in the body here.
         self.sprite_url(&create.name, &[])?;
-        let call = self.call(Method::POST, self.url(&[])?, Subject::Other).json(create);
+        let call = self.call(CallKind::Create, Method::POST, self.url(&[])?, Subject::Other).json(create);
         let wire: WireSprite = call.timeout(self.config().create_timeout).send_for(SPRITE).await?;
         same_name(&create.name, wire.try_into()?)
     }
@@ -51,7 +93,7 @@ impl Client {
         for _ in 0..MAX_PAGES {
             let mut pairs = vec![("prefix", prefix), ("max_results", PAGE)];
             pairs.extend(next.as_deref().map(|token| ("continuation_token", token)));
-            let call = self.call(Method::GET, with_query(self.url(&[])?, pairs), Subject::Other);
+            let call = self.call(CallKind::List, Method::GET, self.url(&[])?, Subject::Other).query(pairs);
             let page: Page = call.send_for("a page of Sprites").await?;
             for wire in page.sprites {
                 let sprite = Sprite::try_from(wire)?;
@@ -75,24 +117,30 @@ impl Client {
     }
 
     /// Changes labels or URL settings. Does not wake it.
-    pub async fn update(&self, name: &str, update: &UpdateSprite) -> Result<Sprite, Error> {
-        let url = self.sprite_url(name, &[])?;
-        let call = self.call(Method::PUT, url, Subject::Sprite).json(update);
+    pub async fn update(&self, target: Target<'_>, update: &UpdateSprite) -> Result<Sprite, Error> {
+        let url = self.sprite_url(target.name, &[])?;
+        self.is_still(target).await?;
+        let call = self.call(CallKind::Update, Method::PUT, url, Subject::Sprite).json(update);
         let wire: WireSprite = call.send_for(SPRITE).await?;
-        same_name(name, wire.try_into()?)
+        let sprite = same_name(target.name, wire.try_into()?)?;
+        match target.id.filter(|id| *id != sprite.id) {
+            Some(_) => Err(Error::Replaced { instance: ProviderText::new(&sprite.id, None), sent: true }),
+            None => Ok(sprite),
+        }
     }
 
-    /// Destroys a Sprite of that name, whichever instance it is: compare [`Sprite::id`] before.
-    pub async fn delete(&self, name: &str) -> Result<(), Error> {
-        let url = self.sprite_url(name, &[])?;
-        self.call(Method::DELETE, url, Subject::Sprite).send().await.map(drop)
+    /// Destroys a Sprite. [`Error::Absent`] when there is none.
+    pub async fn delete(&self, target: Target<'_>) -> Result<(), Error> {
+        let url = self.sprite_url(target.name, &[])?;
+        self.is_still(target).await?;
+        self.call(CallKind::Delete, Method::DELETE, url, Subject::Sprite).send().await.map(drop)
     }
 
     /// Restarts the machine: every process is gone afterwards, files and rules stay. May take a minute.
-    pub async fn restart(&self, name: &str) -> Result<(), Error> {
-        let url = self.sprite_url(name, &["restart"])?;
-        let call = self.call(Method::POST, url, Subject::Other).timeout(RESTART_TIMEOUT);
-        call.send().await.map(drop)
+    pub async fn restart(&self, on: &Awake) -> Result<(), Error> {
+        self.before(on).await?;
+        let call = self.call_in(on, CallKind::Restart, Method::POST, &["restart"], Subject::Other)?;
+        call.timeout(RESTART_TIMEOUT).send().await.map(drop)
     }
 }
 

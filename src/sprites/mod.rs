@@ -1,15 +1,19 @@
 //! The Sprites API: the only place that knows its wire.
 //!
-//! A [`Client`] speaks to the hosted service or to `spritesd` alike. It knows nothing of Kubernetes, policies or Runs, and
-//! it never repeats a request: whether a thing may be done again is known only to its caller, who asks
-//! [`Error::may_have_happened`] and [`ExecError`].
+//! A [`Client`] speaks to the hosted service or to `spritesd` alike. It knows nothing of Kubernetes, policies or Runs.
 //!
-//! Three rules hold everywhere below:
+//! Five rules hold everywhere below:
+//! - what may have changed something is never repeated here: whether it may be done again is known only to its caller, who
+//!   asks [`Error::may_have_happened`] and [`ExecError::may_have_started`];
+//! - a call that would wake a Sprite takes an [`Awake`]; lists and reads of the Sprite itself do not;
 //! - what cannot be known is an error of its own (`Unknown`, `Lost`), never a guess;
 //! - everything has a bound: time for every call, bytes for every answer, frames for every queue;
 //! - text from the other side is cut, escaped and kept apart from our own words, and never holds the token.
 
 mod answer;
+mod attempts;
+mod awake;
+mod checkpoints;
 mod client;
 mod config;
 mod error;
@@ -17,23 +21,37 @@ mod exec;
 mod files;
 mod frame;
 mod http;
+mod kill;
+mod kind;
 mod lifecycle;
+mod limiter;
+mod metrics;
 mod policy;
+mod retry;
 mod run;
 mod services;
 mod sessions;
+mod stamp;
 mod text;
 mod token;
+mod transport;
 mod types;
 
 #[cfg(test)]
 mod tests;
 
+pub use awake::Awake;
+pub use checkpoints::Checkpoint;
 pub use client::Client;
 pub use config::{Config, ConfigError};
-pub use error::{Error, ExecError, LimitReason};
-pub use exec::{Exec, ExecEvent, ExecRequest, ExecStdin, LostReason};
+pub use error::{Error, ExecError, HeldReason, LimitReason};
+pub use exec::{Exec, ExecEvent, ExecRequest, ExecStdin, LostReason, OnDrop};
 pub use files::{DirEntry, EntryKind};
+pub use kill::Killed;
+pub use kind::Priority;
+pub use lifecycle::Target;
+pub use limiter::Limits;
+pub use metrics::Metrics;
 pub use policy::NetworkRule;
 pub use run::Output;
 pub use services::Service;

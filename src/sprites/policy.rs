@@ -5,8 +5,10 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
 use super::answer::Subject;
+use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
+use super::kind::CallKind;
 
 /// One rule. Compare whole rules: a field that we do not know may change what it means, so its name is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -51,24 +53,28 @@ struct Rules<T> {
 }
 
 impl Client {
-    /// The rules in force, in the service's order. An empty list means **unrestricted**. The Sprite should be awake.
-    pub async fn network_policy(&self, name: &str) -> Result<Vec<NetworkRule>, Error> {
-        let url = self.sprite_url(name, &["policy", "network"])?;
-        let rules: Rules<_> = self.call(Method::GET, url, Subject::Other).send_for("a list of rules").await?;
+    /// The rules in force, in the service's order. An empty list means **unrestricted**.
+    pub async fn network_policy(&self, on: &Awake) -> Result<Vec<NetworkRule>, Error> {
+        let call = self.call_in(on, CallKind::PolicyGet, Method::GET, &NETWORK, Subject::Other)?;
+        let rules: Rules<_> = call.send_for("a list of rules").await?;
         Ok(rules.rules)
     }
 
     /// Replaces all rules. An empty list would lift every restriction and is refused here; to allow everything, say so:
-    /// `{domain: "*", action: "allow"}`.
-    pub async fn set_network_policy(&self, name: &str, rules: &[NetworkRule]) -> Result<(), Error> {
+    /// `{domain: "*", action: "allow"}`. With a [checked](Awake::checked) proof the id is read before and after:
+    /// [`Error::Replaced`] with `sent` means that the rules may have been set on either instance.
+    pub async fn set_network_policy(&self, on: &Awake, rules: &[NetworkRule]) -> Result<(), Error> {
         if rules.is_empty() {
             return Err(Error::refused_here("an empty list of rules means unrestricted and is never sent"));
         }
-        let url = self.sprite_url(name, &["policy", "network"])?;
-        let call = self.call(Method::POST, url, Subject::Other).json(&Rules { rules });
-        call.send().await.map(drop)
+        self.before(on).await?;
+        let call = self.call_in(on, CallKind::PolicySet, Method::POST, &NETWORK, Subject::Other)?;
+        call.json(&Rules { rules }).send().await?;
+        if on.is_checked() { self.same_instance(on, true).await } else { Ok(()) }
     }
 }
+
+const NETWORK: [&str; 2] = ["policy", "network"];
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::awake::Awake;
 use super::client::Client;
 use super::error::{Error, ExecError};
 use super::exec::{ExecEvent, ExecRequest, LostReason};
@@ -26,19 +27,32 @@ pub struct Output {
 
 impl Client {
     /// Runs a command with `stdin` as its whole input and keeps at most `limit` bytes of both streams together. When
-    /// `deadline` is over the connection is dropped and the result is [`ExecError::Unknown`]; the command lives on for
-    /// `max_run_after_disconnect`.
+    /// `deadline` is over the result is [`ExecError::Unknown`] and the command is ended, like that of a dropped [`Exec`](super::Exec):
+    /// see [`ExecRequest::on_drop`].
     pub async fn run(
         &self,
-        name: &str,
+        on: &Awake,
         request: &ExecRequest,
         stdin: Bytes,
         limit: usize,
         deadline: Duration,
     ) -> Result<Output, ExecError> {
+        let open = self.config().open_timeout;
+        self.run_within(on, request, stdin, limit, open, deadline).await
+    }
+
+    pub(super) async fn run_within(
+        &self,
+        on: &Awake,
+        request: &ExecRequest,
+        stdin: Bytes,
+        limit: usize,
+        open: Duration,
+        deadline: Duration,
+    ) -> Result<Output, ExecError> {
         let request = ExecRequest { stdin: !stdin.is_empty(), ..request.clone() };
         let running = async {
-            let mut exec = self.exec(name, &request).await?;
+            let mut exec = self.exec_within(on, &request, open).await?;
             if request.stdin {
                 // A command that ended without reading its input has ended well enough: its exit is what counts.
                 let _ = exec.send_stdin(stdin).await;

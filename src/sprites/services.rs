@@ -4,8 +4,10 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::answer::Subject;
+use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
+use super::kind::CallKind;
 
 /// A service that someone defined in a Sprite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +19,10 @@ pub struct Service {
 }
 
 impl Client {
-    /// The services of a Sprite. The Sprite should be awake.
-    pub async fn services(&self, name: &str) -> Result<Vec<Service>, Error> {
-        let url = self.sprite_url(name, &["services"])?;
-        let answer: Value = self.call(Method::GET, url, Subject::Other).send_for(SERVICES).await?;
+    /// The services of a Sprite.
+    pub async fn services(&self, on: &Awake) -> Result<Vec<Service>, Error> {
+        let call = self.call_in(on, CallKind::ServiceList, Method::GET, &["services"], Subject::Other)?;
+        let answer: Value = call.send_for(SERVICES).await?;
         let violation = || Error::Protocol { what: SERVICES };
         let list = answer.as_array().or_else(|| answer.get("services").and_then(Value::as_array));
         let service = |value: &Value| {
@@ -34,9 +36,10 @@ impl Client {
     }
 
     /// Removes a service; it is stopped first.
-    pub async fn delete_service(&self, name: &str, service: &str) -> Result<(), Error> {
-        let url = self.sprite_url(name, &["services", service])?;
-        self.call(Method::DELETE, url, Subject::Other).send().await.map(drop)
+    pub async fn delete_service(&self, on: &Awake, service: &str) -> Result<(), Error> {
+        self.before(on).await?;
+        let call = self.call_in(on, CallKind::ServiceDelete, Method::DELETE, &["services", service], Subject::Other)?;
+        call.send().await.map(drop)
     }
 }
 

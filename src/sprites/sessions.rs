@@ -8,8 +8,10 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::answer::Subject;
-use super::client::{Client, with_query};
+use super::awake::Awake;
+use super::client::Client;
 use super::error::Error;
+use super::kind::CallKind;
 use super::text::{ProviderText, go_duration};
 use super::{frame, types};
 
@@ -51,26 +53,26 @@ pub enum KillOutcome {
 }
 
 impl Client {
-    /// The sessions of a Sprite, ended ones excluded. The Sprite should be awake.
-    pub async fn exec_sessions(&self, name: &str) -> Result<Vec<ExecSession>, Error> {
-        let url = self.sprite_url(name, &["exec"])?;
-        let answer = self.call(Method::GET, url, Subject::Other).send_for(SESSIONS).await?;
-        sessions(answer)
+    /// The sessions of a Sprite, ended ones excluded.
+    pub async fn exec_sessions(&self, on: &Awake) -> Result<Vec<ExecSession>, Error> {
+        let call = self.call_in(on, CallKind::ExecList, Method::GET, &["exec"], Subject::Other)?;
+        sessions(call.send_for(SESSIONS).await?)
     }
 
     /// Sends `signal` (for example `SIGTERM`) to a session, and SIGKILL when it has not ended after `timeout`. An unknown
-    /// session is [`Error::Absent`].
+    /// session is [`Error::Absent`]. To end a command, use [`kill_marked`](Self::kill_marked): it finds and confirms.
     pub async fn kill(
         &self,
-        name: &str,
+        on: &Awake,
         session_id: &str,
         signal: &str,
         timeout: Duration,
     ) -> Result<KillReport, Error> {
-        let url = self.sprite_url(name, &["exec", session_id, "kill"])?;
+        self.before(on).await?;
         let grace = go_duration(timeout);
-        let url = with_query(url, [("signal", signal), ("timeout", grace.as_str())]);
-        let call = self.call(Method::POST, url, Subject::Other);
+        let call = self
+            .call_in(on, CallKind::Kill, Method::POST, &["exec", session_id, "kill"], Subject::Other)?
+            .query([("signal", signal), ("timeout", grace.as_str())]);
         match call.timeout(timeout.saturating_add(self.config().call_timeout)).send().await {
             Ok(success) => Ok(report(&success.body)),
             Err(Error::Unknown { status: Some(410), message, .. }) => {

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use secrecy::{ExposeSecret, SecretString};
+
+use super::stamp::Stamp;
 
 /// Tokens are some hundred bytes. More is another file mounted by mistake.
 const MAX_TOKEN_FILE: u64 = 16 * 1024;
@@ -49,14 +50,6 @@ pub enum TokenError {
     Malformed,
 }
 
-/// What tells a changed file from the one that was read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
-}
-
 pub(super) struct Tokens {
     source: TokenSource,
     cached: Mutex<Option<(Stamp, SecretString)>>,
@@ -85,12 +78,7 @@ impl Tokens {
 
     async fn read_file(&self, path: &Path) -> Result<SecretString, FileError> {
         // The stamp is taken first: a file replaced between the two reads is read again next time, never missed.
-        let metadata = tokio::fs::metadata(path).await?;
-        let stamp = Stamp {
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        };
+        let stamp = Stamp::from(&tokio::fs::metadata(path).await?);
         if let Some(token) = self.cached_for(stamp) {
             return Ok(token);
         }

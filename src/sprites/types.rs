@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::error::Error;
 use super::text::ProviderText;
@@ -28,7 +29,27 @@ pub struct Sprite {
     pub region: Option<String>,
     /// The organisation's slug.
     pub organization: Option<String>,
+    /// When this was read.
+    pub(super) read_at: ReadAt,
 }
+
+/// When a Sprite was read. No part of what was read: two reads of an unchanged Sprite are equal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadAt(Instant);
+
+impl ReadAt {
+    pub(super) fn get(self) -> Instant {
+        self.0
+    }
+}
+
+impl PartialEq for ReadAt {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ReadAt {}
 
 /// Whether a Sprite is awake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +171,7 @@ impl TryFrom<WireSprite> for Sprite {
             created_at: wire.created_at.as_ref().and_then(timestamp),
             region: wire.primary_region.or(wire.region).or(from_config).filter(not_empty),
             organization: wire.organization.or(wire.org_slug).filter(not_empty),
+            read_at: ReadAt(Instant::now()),
         })
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         output::{Capture, Captured, Source},
         runner::{self, Guard},
     },
-    sprites::{self, ExecEvent},
+    sprites::{self, Awake, ExecEvent},
 };
 
 /// How long after a Run's own deadline its end may still be looked for.
@@ -213,17 +213,23 @@ impl Adoption<'_> {
             Err(error) if error.is_absent() => return again("its Sprite was not found"),
             Err(_) => return again("the platform gave no answer"),
         }
+        // Only from inside can be told what became of it.
+        let on = match self.context.sprites.wake(&sprite).await {
+            Ok(on) if on.id() == self.place.instance => on,
+            Ok(_) => return over(Outcome::unknown("its Sprite was replaced")),
+            Err(_) => return again("its Sprite did not wake"),
+        };
         let uid = self.run.uid().unwrap_or_default();
-        let left = match kill::find(self.context, &sprite, &uid).await {
+        let left = match kill::find(&self.context.sprites, &on, &uid).await {
             Ok(None) => Left::Gone,
-            Ok(Some(id)) => match self.attend(&sprite, &uid, &id, stop).await {
+            Ok(Some(id)) => match self.attend(&on, &uid, &id, stop).await {
                 Ok(left) => left,
                 Err(why) => return again(why),
             },
             Err(_) => return again("the platform gave no answer"),
         };
         // The session is gone: what stands at the guard now is final, since the fence keeps anything from starting.
-        let fence = lock::trusted(self.context, &sprite, runner::fence(&uid), TRUSTED).await;
+        let fence = lock::trusted(&self.context.sprites, &on, runner::fence(&uid), TRUSTED).await;
         let guard = match fence {
             Ok(output) if output.exit == Some(0) => Guard::parse(&String::from_utf8_lossy(&output.stdout)),
             Ok(_) | Err(_) => return again("the guest gave no answer"),
@@ -234,8 +240,8 @@ impl Adoption<'_> {
         }
         let (captured, duration) = match &guard {
             Guard::Never => (None, None),
-            Guard::Started => (self.spool(&sprite, &uid).await, None),
-            Guard::Record { ran, .. } => (self.spool(&sprite, &uid).await, u64::try_from(ran.as_millis()).ok()),
+            Guard::Started => (self.spool(&on, &uid).await, None),
+            Guard::Record { ran, .. } => (self.spool(&on, &uid).await, u64::try_from(ran.as_millis()).ok()),
         };
         let past_cap = captured.as_ref().is_some_and(|captured| captured.truncated);
         let asked = self.stopped.or(*stop.borrow());
@@ -266,15 +272,15 @@ impl Adoption<'_> {
     /// Stays with a command that goes on until it ended or was killed.
     async fn attend(
         &self,
-        sprite: &str,
+        on: &Awake,
         uid: &str,
         id: &str,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Left, &'static str> {
         if stop.borrow().is_some() || Instant::now() >= self.ends {
-            return self.kill(sprite, uid).await;
+            return self.kill(on, uid).await;
         }
-        let Ok(mut exec) = self.context.sprites.attach(sprite, id).await else {
+        let Ok(mut exec) = self.context.sprites.attach(on, id).await else {
             return Err("its exec session could not be attached to");
         };
         loop {
@@ -285,14 +291,15 @@ impl Adoption<'_> {
                     ExecEvent::Exit(code) => return Ok(Left::Exit(code)),
                     ExecEvent::Lost(_) => return Err("its connection was lost again"),
                 },
-                _ = exec::asked(stop) => return self.kill(sprite, uid).await,
-                () = tokio::time::sleep_until(self.ends) => return self.kill(sprite, uid).await,
+                _ = exec::asked(stop) => return self.kill(on, uid).await,
+                () = tokio::time::sleep_until(self.ends) => return self.kill(on, uid).await,
             }
         }
     }
 
-    async fn kill(&self, sprite: &str, uid: &str) -> Result<Left, &'static str> {
-        match kill::kill(self.context, sprite, uid).await {
+    async fn kill(&self, on: &Awake, uid: &str) -> Result<Left, &'static str> {
+        let place = kill::Place { sprite: on.name(), instance: on.id(), uid };
+        match kill::kill(self.context, place).await {
             Ok(true) => Ok(Left::Killed),
             Ok(false) => Err("a kill could not be confirmed"),
             Err(_) => Err("a kill could not be sent"),
@@ -300,10 +307,10 @@ impl Adoption<'_> {
     }
 
     /// What the guest kept of the output, under the cap; its spools hold more than that, so output past it is seen.
-    async fn spool(&self, sprite: &str, uid: &str) -> Option<Captured> {
+    async fn spool(&self, on: &Awake, uid: &str) -> Option<Captured> {
         let most = self.limits.output.saturating_add(1);
-        let stdout = self.read(sprite, uid, "stdout", most).await.ok()?;
-        let stderr = self.read(sprite, uid, "stderr", most).await.ok()?;
+        let stdout = self.read(on, uid, "stdout", most).await.ok()?;
+        let stderr = self.read(on, uid, "stderr", most).await.ok()?;
         // The spools begin after the marker.
         let mut capture = Capture::new(self.limits.output, "");
         capture.push(Source::Stdout, &stdout);
@@ -311,8 +318,8 @@ impl Adoption<'_> {
         Some(capture.finish())
     }
 
-    async fn read(&self, sprite: &str, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {
+    async fn read(&self, on: &Awake, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {
         let path = format!("/home/sprite/.sprite-operator/{uid}/{stream}");
-        self.context.sprites.read_file(sprite, &path, max).await.map(|bytes| bytes.to_vec())
+        self.context.sprites.read_file(on, &path, max).await.map(|bytes| bytes.to_vec())
     }
 }

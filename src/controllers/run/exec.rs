@@ -28,7 +28,7 @@ use crate::{
         output::{Capture, Captured, Room, Source},
         runner::{self, Launch},
     },
-    sprites::{Exec, ExecError, ExecEvent, ExecRequest},
+    sprites::{Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop},
 };
 
 /// How old the read of the rules may be when the command is started.
@@ -44,12 +44,21 @@ const SWEEP: Duration = Duration::from_secs(8);
 /// How long the end of a command that was told to stop is waited for; then the guest is asked, which takes its time, too.
 const AFTER_STOP: Duration = Duration::from_secs(12);
 
+/// What a start rests on.
+#[derive(Debug)]
+pub struct Proved {
+    /// When the reads of the proof began.
+    pub at: Instant,
+    /// The instance that they showed awake.
+    pub on: Awake,
+}
+
 /// Executes, and says how it ended.
 pub async fn execute(
     context: Arc<Context>,
     run: Arc<Run>,
     start: Start,
-    proved_at: Instant,
+    proved: Proved,
     started_at: Timestamp,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
@@ -70,8 +79,15 @@ pub async fn execute(
         Ok(encoded) => encoded,
         Err(error) => return never(&context, &error.to_string()),
     };
-    let request = ExecRequest { argv, stdin: true, max_run_after_disconnect: start.timeout + SURVIVES, path: None };
-    let exec = match open(&context, &start.proof.name, &request, proved_at, &mut stop).await {
+    let request = ExecRequest {
+        argv,
+        stdin: true,
+        max_run_after_disconnect: start.timeout + SURVIVES,
+        path: None,
+        // A successor adopts it; whoever wants it dead kills it, and says so.
+        on_drop: OnDrop::Leave,
+    };
+    let exec = match open(&context, &request, &proved, &mut stop).await {
         Opened::Exec(exec) => exec,
         Opened::Never(why) => return never(&context, &why),
         Opened::Stopped(stop) => {
@@ -87,7 +103,8 @@ pub async fn execute(
     let began = Instant::now();
     let capture = Capture::new(start.limits.output, runner::start_marker(&uid));
     let deadline = began + start.timeout;
-    let watched = Watched { context: &context, sprite: &start.proof.name, uid: &uid, deadline };
+    let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
+    let watched = Watched { context: &context, place, deadline };
     let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
     let confirmed = watched.swept(&end).await;
     let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: Instant::now() >= deadline };
@@ -158,25 +175,26 @@ enum Opened {
 /// Opens the exec. Only failures before the handshake was sent are tried again.
 async fn open(
     context: &Context,
-    sprite: &str,
     request: &ExecRequest,
-    proved_at: Instant,
+    proved: &Proved,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Opened {
     let mut pauses = PAUSES.iter();
+    // Tried again here and not below: between two tries the proof grows old, the Lease may go, a stop may come.
+    let sprites = context.sprites.without_retries();
     loop {
         if let Some(stop) = *stop.borrow() {
             return Opened::Stopped(stop);
         }
-        if proved_at.elapsed() > PROOF_GOOD_FOR {
+        if proved.at.elapsed() > PROOF_GOOD_FOR {
             return Opened::Never("the proof of lockdown had become too old".to_owned());
         }
         if context.lease.license().is_err() {
             return Opened::Never("the operator is about to lose its Lease".to_owned());
         }
         // No later than the proof is good for: what was not sent by then is taken for sent, and found out by adoption.
-        let left = PROOF_GOOD_FOR.saturating_sub(proved_at.elapsed());
-        let opened = timeout(left, context.sprites.exec(sprite, request)).await;
+        let left = PROOF_GOOD_FOR.saturating_sub(proved.at.elapsed());
+        let opened = timeout(left, sprites.exec(&proved.on, request)).await;
         let error = match opened {
             Ok(Ok(exec)) => return Opened::Exec(exec),
             Ok(Err(error)) => error,
@@ -208,8 +226,7 @@ struct End {
 
 struct Watched<'a> {
     context: &'a Context,
-    sprite: &'a str,
-    uid: &'a str,
+    place: kill::Place<'a>,
     deadline: Instant,
 }
 
@@ -242,7 +259,7 @@ impl Watched<'_> {
                     ExecEvent::Stderr(chunk) => over(capture.push(Source::Stderr, &chunk)),
                     ExecEvent::Exit(code) => break Some(code),
                     ExecEvent::Lost(reason) => {
-                        tracing::warn!(?reason, run = self.uid, "the connection of a command was lost");
+                        tracing::warn!(?reason, run = self.place.uid, "the connection of a command was lost");
                         break None;
                     }
                 },
@@ -282,20 +299,20 @@ impl Watched<'_> {
         if own {
             return true;
         }
-        matches!(timeout(SWEEP, kill::kill(self.context, self.sprite, self.uid)).await, Ok(Ok(true)))
+        matches!(timeout(SWEEP, kill::kill(self.context, self.place)).await, Ok(Ok(true)))
     }
 
     /// Kills until it is confirmed, or the time for it is over.
     async fn kill(&self) {
         for pause in [1, 2, 4, 8] {
-            match kill::kill(self.context, self.sprite, self.uid).await {
+            match kill::kill(self.context, self.place).await {
                 Ok(true) => return,
-                Ok(false) => tracing::warn!(run = self.uid, "a kill is not confirmed yet"),
-                Err(error) => tracing::warn!(run = self.uid, %error, "a kill could not be sent"),
+                Ok(false) => tracing::warn!(run = self.place.uid, "a kill is not confirmed yet"),
+                Err(error) => tracing::warn!(run = self.place.uid, %error, "a kill could not be sent"),
             }
             sleep(Duration::from_secs(pause)).await;
         }
-        tracing::error!(run = self.uid, "a kill could not be confirmed");
+        tracing::error!(run = self.place.uid, "a kill could not be confirmed");
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::{
     access::switch::Switch,
     api::{ExecutionPolicy, SandboxSession},
-    sprites::{self, NetworkRule, Sprite},
+    sprites::{self, Awake, NetworkRule, Sprite},
 };
 use k8s_openapi::api::core::v1::Namespace;
 
@@ -78,6 +78,40 @@ pub struct Reads {
     pub sprites: SharedRead<String, Arc<Sprite>, sprites::Error>,
     /// Rules by the name of the Sprite.
     pub rules: SharedRead<String, Arc<Vec<NetworkRule>>, sprites::Error>,
+    /// Sprites that were seen awake.
+    pub awake: LastAwake,
+}
+
+/// A Sprite seen awake longer ago than this may be asleep again.
+const AWAKE: Duration = Duration::from_secs(20);
+
+/// The instances that were seen awake a short while ago, by name: their rules can be read without asking for their state
+/// first, and without waking one that sleeps.
+#[derive(Debug, Default)]
+pub struct LastAwake {
+    seen: Mutex<HashMap<String, Awake>>,
+}
+
+impl LastAwake {
+    /// This instance, if it was seen awake.
+    pub fn of(&self, name: &str, instance: &str) -> Option<Awake> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(name).filter(|on| on.id() == instance && on.seen_ago() < AWAKE).cloned()
+    }
+
+    /// What is doubted is asked for its state first.
+    pub fn forget(&self, name: &str) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    /// It was seen. Those of long ago are forgotten.
+    pub fn saw(&self, on: Awake) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= 1024 {
+            seen.retain(|_, on| on.seen_ago() < AWAKE);
+        }
+        seen.insert(on.name().to_owned(), on);
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use super::{
         driver::Next,
         error::Error,
         session::gather::{LiveSprite, rule},
-        session::lock,
         session_view::{self, SessionView},
     },
     act,
@@ -24,9 +23,9 @@ use super::{
     prove, reads, status,
 };
 use crate::{
-    api::{Run, reasons::SpritePhase},
+    api::Run,
     rules::{outcome::Stop, session_name},
-    sprites,
+    sprites::{self, Awake, Priority},
 };
 
 /// How long after a failed proof a Run is looked at again.
@@ -36,11 +35,14 @@ const DOUBT: Duration = Duration::from_secs(2);
 pub async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<Next, Error> {
     let namespace = o.run.namespace().unwrap_or_default();
     let session_uid = start.session.uid().unwrap_or_default();
-    let proved_at = match prove_live(context, &start, &namespace, &session_uid).await? {
-        Proved::At(began) => began,
+    let proved = match prove_live(context, &start, &namespace, &session_uid).await? {
+        Proof::Holds(proved) => proved,
         // What was read before the wake may be old by now: all of it is looked at again.
-        Proved::Woken => return Ok(Next::After(Duration::from_millis(1))),
-        Proved::Not(doubt) => return doubted(context, &o, &start, &doubt).await,
+        Proof::Woken => return Ok(Next::After(Duration::from_millis(1))),
+        Proof::Not(doubt) => {
+            context.reads.awake.forget(&start.proof.name);
+            return doubted(context, &o, &start, &doubt).await;
+        }
     };
     let owner = Owner { namespace, run: o.run.name_any(), uid: o.uid.clone(), session: session_uid };
     let in_session = usize::try_from(start.limits.parallel_runs).unwrap_or(usize::MAX);
@@ -51,7 +53,7 @@ pub async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<
     };
     // From here on a task of its own: a reconcile may be cut off at any await, and a slot would stay taken by nobody.
     let (run, now) = (Arc::clone(&o.run), o.now);
-    let task = licensed(Arc::clone(context), o, start, proved_at, stop);
+    let task = licensed(Arc::clone(context), o, start, proved, stop);
     tokio::spawn(supervised(Arc::clone(context), run, task));
     tracing::debug!(at = %now, "a start is under way");
     Ok(Next::Change)
@@ -62,7 +64,7 @@ async fn licensed(
     context: Arc<Context>,
     o: Observed,
     start: Start,
-    proved_at: Instant,
+    proved: exec::Proved,
     stop: watch::Receiver<Option<Stop>>,
 ) -> Option<Finished> {
     let said = match context.lease.license() {
@@ -80,7 +82,7 @@ async fn licensed(
         memory.runs += 1;
         memory.last_active = Some(o.now);
     });
-    Some(exec::execute(context, o.run, start, proved_at, o.now, stop).await)
+    Some(exec::execute(context, o.run, start, proved, o.now, stop).await)
 }
 
 /// A proof that failed: the session looks again, the Run waits.
@@ -131,73 +133,70 @@ pub async fn supervised(
     context.wake_sessions.wake(&namespace, &session);
 }
 
-/// What a look at the live Sprite showed.
-enum Proved {
-    /// It is what is on record; the oldest read that says so began then.
-    At(Instant),
-    /// It slept and was woken.
+/// What the live reads came to.
+enum Proof {
+    /// All is as demanded.
+    Holds(exec::Proved),
+    /// It was asleep and is awake now.
     Woken,
-    /// It is not, or nobody could say.
+    /// It does not hold, or there was no answer.
     Not(String),
 }
 
-/// Reads the live Sprite and compares. A sleeping one is woken first: this Run is about to use it.
-async fn prove_live(
-    context: &Arc<Context>,
-    start: &Start,
-    namespace: &str,
-    session_uid: &str,
-) -> Result<Proved, Error> {
+/// Reads the live Sprite and its rules, both at once where it was seen awake a moment ago, and compares.
+async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, session_uid: &str) -> Result<Proof, Error> {
     // A shared read may have begun before we asked for it.
     let began = Instant::now().checked_sub(reads::SHARED).unwrap_or_else(Instant::now);
     let name = &start.proof.name;
     let labels = session_name::sprite_labels(&context.settings.installation, namespace, session_uid);
-    let (sprites, wanted) = (context.sprites.clone(), name.clone());
+    let proving = context.sprites.with_priority(Priority::Lockdown);
+    let (sprites, wanted) = (proving.clone(), name.clone());
     let read_sprite =
         context.reads.sprites.get(name.clone(), move || async move { sprites.get(&wanted).await.map(Arc::new) });
-    let read_rules = || {
-        let (sprites, wanted) = (context.sprites.clone(), name.clone());
-        context
-            .reads
-            .rules
-            .get(name.clone(), move || async move { sprites.network_policy(&wanted).await.map(Arc::new) })
+    let read_rules = |on: Awake| {
+        let sprites = proving.clone();
+        context.reads.rules.get(name.clone(), move || async move { sprites.network_policy(&on).await.map(Arc::new) })
     };
-    let state = start.session.status.as_ref().and_then(|s| s.sprite.as_ref()).and_then(|s| s.state);
-    // Both at once where it is awake as far as is known: reading the rules of a sleeping one would wake it.
-    let (sprite, rules) = if state == Some(SpritePhase::Running) {
-        let (sprite, rules) = tokio::join!(read_sprite, read_rules());
-        (sprite, Some(rules))
-    } else {
-        (read_sprite.await, None)
+    let (sprite, rules) = match context.reads.awake.of(name, &start.proof.instance) {
+        Some(on) => {
+            let (sprite, rules) = tokio::join!(read_sprite, read_rules(on));
+            (sprite, Some(rules))
+        }
+        None => (read_sprite.await, None),
     };
     let no_answer = |what: &str, error: &sprites::Error| {
-        Proved::Not(format!("the platform gave no answer about {what} ({})", error.kind()))
+        Proof::Not(format!("the platform gave no answer about {what} ({})", error.kind()))
     };
     let sprite = match sprite {
         Ok(sprite) => sprite,
         Err(error) => return Ok(no_answer("the Sprite", &error)),
     };
+    let awake = sprite.awake();
     let live = LiveSprite::of(sprite.as_ref().clone(), &labels);
     if live.id != start.proof.instance || !live.ours {
         let why = prove::prove(&start.proof, &start.egress, &live, &[]).err();
-        return Ok(Proved::Not(why.unwrap_or_default()));
+        return Ok(Proof::Not(why.unwrap_or_default()));
     }
-    if live.state != Some(SpritePhase::Running) {
-        return Ok(match lock::wake(context, name).await {
-            Ok(()) => Proved::Woken,
-            Err(error) => Proved::Not(format!("the Sprite did not wake: {error}")),
+    let Some(on) = awake else {
+        return Ok(match proving.wake(name).await {
+            Ok(on) => {
+                context.reads.awake.saw(on);
+                Proof::Woken
+            }
+            Err(error) => Proof::Not(format!("the Sprite did not wake ({})", error.kind())),
         });
-    }
+    };
+    context.reads.awake.saw(on.clone());
     let rules = match rules {
         Some(rules) => rules,
-        None => read_rules().await,
+        None => read_rules(on.clone()).await,
     };
     let rules: Vec<_> = match rules {
         Ok(rules) => rules.iter().cloned().map(rule).collect(),
         Err(error) => return Ok(no_answer("the rules", &error)),
     };
     Ok(match prove::prove(&start.proof, &start.egress, &live, &rules) {
-        Ok(()) => Proved::At(began),
-        Err(doubt) => Proved::Not(doubt),
+        Ok(()) => Proof::Holds(exec::Proved { at: began, on }),
+        Err(doubt) => Proof::Not(doubt),
     })
 }

@@ -28,7 +28,7 @@ use crate::{
         finalizer,
     },
     rules::outcome::Stop,
-    sprites::{self, CreateSprite, UrlSettings},
+    sprites::{self, CreateSprite, Priority, UrlSettings},
 };
 
 /// Does it.
@@ -70,9 +70,9 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
             Ok(next)
         }
         (Effect::Create { name }, Some(view)) => create(context, o, &api, name, view).await,
-        (Effect::Lock { name, id, nonce, fresh: _, asleep }, Some(view)) => {
+        (Effect::Lock { name, id, nonce, fresh: _ }, Some(view)) => {
             let PolicyView::Ready(policy) = &o.policy else { return Ok(next) };
-            let instance = lock::Instance { name: &name, id: &id, nonce: &nonce, asleep };
+            let instance = lock::Instance { name: &name, id: &id, nonce: &nonce };
             let result = lock::lock(context, instance, &policy.egress).await;
             context.metrics.lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |()| "LockedDown"));
             if let Err(failure) = &result {
@@ -165,7 +165,8 @@ async fn create(
 /// a DELETE of ours was answered: that no Sprite was found now is only one more look.
 async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Result<bool, Error> {
     context.lease.license()?;
-    let live = match context.sprites.get(name).await {
+    let sprites = context.sprites.with_priority(Priority::Delete);
+    let live = match sprites.get(name).await {
         Ok(sprite) => LiveSprite::of(sprite, &o.labels),
         Err(error) if error.is_absent() => return Ok(false),
         Err(error) => return Err(error.into()),
@@ -173,7 +174,7 @@ async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Resul
     if live.id != id || !live.ours {
         return Ok(false);
     }
-    match context.sprites.delete(name).await {
+    match sprites.delete(sprites::Target::any(name)).await {
         Ok(()) => Ok(true),
         Err(error) if error.is_absent() => Ok(false),
         Err(error) => Err(error.into()),

@@ -326,7 +326,7 @@ fn apply(
         None => Plan::report(view, Next::Change),
         // A token that no longer counts is taken back before the rules move.
         Some(_) if lockdown.token.is_some() => Plan::report(view, Next::Change),
-        Some(nonce) => Plan::act(Effect::Lock { name: sprite.name, id, nonce, fresh, asleep }, view),
+        Some(nonce) => Plan::act(Effect::Lock { name: sprite.name, id, nonce, fresh }, view),
     }
 }
 

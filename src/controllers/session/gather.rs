@@ -192,10 +192,11 @@ async fn look(context: &Context, name: &str, labels: &[String; 3], rules: bool) 
         Err(error) if error.is_absent() => return Live::Absent,
         Err(error) => return unknown(&error),
     };
+    let awake = sprite.awake();
     let mut live = LiveSprite::of(sprite, labels);
     // Sleeping Sprites are left asleep: reading the rules would wake one.
-    if rules && live.ours && live.state == Some(SpritePhase::Running) {
-        match context.sprites.network_policy(name).await {
+    if let Some(awake) = awake.filter(|_| rules && live.ours) {
+        match context.sprites.network_policy(&awake).await {
             Ok(read) => live.rules = Some(read.into_iter().map(rule).collect()),
             Err(error) => return unknown(&error),
         }

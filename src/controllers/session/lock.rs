@@ -16,11 +16,9 @@ use crate::{
         egress::{Ruleset, differences},
         runner,
     },
-    sprites::{self, ExecError, ExecRequest, Output, UpdateSprite, UrlSettings},
+    sprites::{self, Awake, ExecError, ExecRequest, Output, Priority, Target, UpdateSprite, UrlSettings},
 };
 
-/// A wake of a cold Sprite may take long.
-const WAKE: Duration = Duration::from_mins(1);
 /// A trusted command on an awake Sprite.
 const TRUSTED: Duration = Duration::from_secs(15);
 
@@ -41,10 +39,16 @@ pub enum LockFailure {
     Guest(&'static str),
     /// No answer that says anything.
     #[error("the platform gave no usable answer ({})", .0.kind())]
-    Platform(#[from] sprites::Error),
+    Platform(#[source] sprites::Error),
     /// An exec could not be opened.
     #[error("a trusted command in the Sprite could not be started")]
     Exec(#[from] ExecError),
+}
+
+impl From<sprites::Error> for LockFailure {
+    fn from(error: sprites::Error) -> Self {
+        if matches!(error, sprites::Error::Replaced { .. }) { Self::Replaced } else { Self::Platform(error) }
+    }
 }
 
 impl LockFailure {
@@ -84,59 +88,53 @@ pub struct Instance<'a> {
     pub id: &'a str,
     /// Its nonce.
     pub nonce: &'a str,
-    /// Whether it must be woken first.
-    pub asleep: bool,
 }
 
 /// Locks, and proves it.
 pub async fn lock(context: &Context, instance: Instance<'_>, rules: &Ruleset) -> Result<(), LockFailure> {
-    let Instance { name, id, nonce, asleep } = instance;
-    let sprites = &context.sprites;
-    if asleep {
-        wake(context, name).await?;
+    let Instance { name, id, nonce } = instance;
+    let sprites = context.sprites.with_priority(Priority::Lockdown);
+    let awake = sprites.wake(name).await?;
+    if awake.id() != id {
+        return Err(LockFailure::Replaced);
     }
-    same(context, name, id).await?;
     let wire: Vec<_> = rules.rules().iter().map(network_rule).collect();
-    sprites.set_network_policy(name, &wire).await?;
-    let read: Vec<_> = sprites.network_policy(name).await?.into_iter().map(rule).collect();
+    sprites.set_network_policy(&awake.checked(), &wire).await?;
+    let read: Vec<_> = sprites.network_policy(&awake).await?.into_iter().map(rule).collect();
     let found = differences(rules.rules(), &read);
     if !found.is_empty() {
         return Err(LockFailure::Differs(found));
     }
-    if same(context, name, id).await? != Some("sprite".to_owned()) {
+    if same(&sprites, name, id).await? != Some("sprite".to_owned()) {
         let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
-        sprites.update(name, &UpdateSprite { url_settings: Some(private), labels: None }).await?;
-        if same(context, name, id).await? != Some("sprite".to_owned()) {
+        let update = UpdateSprite { url_settings: Some(private), labels: None };
+        sprites.update(Target::instance(name, id), &update).await?;
+        if same(&sprites, name, id).await? != Some("sprite".to_owned()) {
             return Err(LockFailure::UrlPublic);
         }
     }
-    let output = trusted(context, name, runner::lockdown(nonce), TRUSTED).await?;
+    let output = trusted(&sprites, &awake, runner::lockdown(nonce), TRUSTED).await?;
     if output.exit != Some(0) || output.stdout != runner::lockdown_answer(nonce).as_bytes() {
         return Err(LockFailure::Guest("the nonce could not be written"));
     }
-    same(context, name, id).await?;
+    same(&sprites, name, id).await?;
+    context.reads.awake.saw(awake);
     Ok(())
-}
-
-/// Wakes a Sprite by a command that does nothing.
-pub async fn wake(context: &Context, name: &str) -> Result<(), LockFailure> {
-    let output = trusted(context, name, runner::wake(), WAKE).await?;
-    if output.exit == Some(0) { Ok(()) } else { Err(LockFailure::Guest("it does not wake")) }
 }
 
 /// Runs a constant of ours; its output is small.
 pub async fn trusted(
-    context: &Context,
-    name: &str,
+    sprites: &sprites::Client,
+    on: &Awake,
     argv: Vec<String>,
     deadline: Duration,
 ) -> Result<Output, ExecError> {
-    let request = ExecRequest { argv, stdin: false, max_run_after_disconnect: Duration::from_secs(1), path: None };
-    context.sprites.run(name, &request, Bytes::new(), 4096, deadline).await
+    let request = ExecRequest { argv, max_run_after_disconnect: Duration::from_secs(1), ..ExecRequest::default() };
+    sprites.run(on, &request, Bytes::new(), 4096, deadline).await
 }
 
 /// The URL's audience, if the name still stands for this instance.
-async fn same(context: &Context, name: &str, id: &str) -> Result<Option<String>, LockFailure> {
-    let sprite = context.sprites.get(name).await?;
+async fn same(sprites: &sprites::Client, name: &str, id: &str) -> Result<Option<String>, LockFailure> {
+    let sprite = sprites.get(name).await?;
     if sprite.id == id { Ok(sprite.url_settings.auth) } else { Err(LockFailure::Replaced) }
 }

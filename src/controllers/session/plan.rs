@@ -37,8 +37,6 @@ pub enum Effect {
         nonce: String,
         /// Whether no token was ever confirmed for it.
         fresh: bool,
-        /// Whether it must be woken first.
-        asleep: bool,
     },
     /// Destroy this instance.
     Destroy {

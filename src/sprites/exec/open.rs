@@ -1,13 +1,14 @@
 //! The WebSocket handshake of an exec, over the same HTTP stack as every other call (one TLS set-up, one proxy rule), on a
 //! connection of its own. Its one job is to say honestly whether the command may have started.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use reqwest::header::{
-    CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
-    UPGRADE,
+    AUTHORIZATION, CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use reqwest::{StatusCode, Upgraded};
+use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -15,20 +16,37 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use url::Url;
 
 use super::super::answer::Subject;
-use super::super::client::{Client, with_query};
+use super::super::awake::Awake;
+use super::super::client::{Client, bearer};
 use super::super::error::{Error, ExecError};
 use super::super::frame::MESSAGE_CAP;
+use super::super::kind::CallKind;
 use super::super::text::go_duration;
-use super::{Exec, ExecRequest, task};
+use super::{Exec, ExecRequest, OnDrop, task};
 
 /// Proxies on the way were seen to refuse longer requests with an error that explains nothing.
 const URL_CAP: usize = 4096;
 
 impl Client {
-    /// Starts a command. Wakes the Sprite. **Not repeatable**: on [`ExecError::Unknown`] the command may be running.
-    pub async fn exec(&self, name: &str, request: &ExecRequest) -> Result<Exec, ExecError> {
-        let url = self.exec_url(name, request).map_err(ExecError::NotStarted)?;
-        let exec = self.open(url).await?;
+    /// Starts a command. **Not repeatable**: on [`ExecError::Unknown`] the command may be running. Tried again here only
+    /// where no connection was made or the service refused with 429.
+    pub async fn exec(&self, on: &Awake, request: &ExecRequest) -> Result<Exec, ExecError> {
+        self.exec_within(on, request, self.config().open_timeout).await
+    }
+
+    /// The same with another deadline for the handshake: a Sprite that wakes takes its time.
+    pub(in super::super) async fn exec_within(
+        &self,
+        on: &Awake,
+        request: &ExecRequest,
+        limit: Duration,
+    ) -> Result<Exec, ExecError> {
+        self.still_awake(on).map_err(ExecError::NotStarted)?;
+        let url = self.exec_url(on.name(), request).map_err(ExecError::NotStarted)?;
+        // Whatever that read meets: the command was not asked for yet.
+        self.before(on).await.map_err(ExecError::NotStarted)?;
+        let asked = task::Asked { on: on.clone(), on_drop: request.on_drop, arguments: request.argv.clone() };
+        let exec = self.open(CallKind::ExecStart, url, asked, limit).await?;
         if !request.stdin {
             // `stdin=false` says so already; the frame makes sure that a command which reads sees the end.
             // It can only fail when the command has ended already, which its events tell.
@@ -37,12 +55,17 @@ impl Client {
         Ok(exec)
     }
 
-    /// Attaches to a session that exists: its output so far, as the service keeps it, then what comes. Starts nothing, so it may
-    /// be repeated. An unknown session is [`ExecError::Refused`] with [`Error::Absent`].
-    pub async fn attach(&self, name: &str, session_id: &str) -> Result<Exec, ExecError> {
-        let url = self.sprite_url(name, &["exec", session_id]).map_err(ExecError::NotStarted)?;
+    /// Attaches to a session that exists: its output so far, as the service keeps it, then what comes. Starts nothing, so it is
+    /// repeated like any read. Dropped, it leaves the command running. An unknown session is [`ExecError::Refused`] with
+    /// [`Error::Absent`].
+    pub async fn attach(&self, on: &Awake, session_id: &str) -> Result<Exec, ExecError> {
+        self.still_awake(on).map_err(ExecError::NotStarted)?;
+        let mut url = self.sprite_url(on.name(), &["exec", session_id]).map_err(ExecError::NotStarted)?;
+        self.before(on).await.map_err(ExecError::NotStarted)?;
         // No end-of-input frame here: on a terminal session it is a keystroke that can end a shell.
-        self.open(with_query(url, [("stdin", "false")])).await
+        url.query_pairs_mut().append_pair("stdin", "false");
+        let asked = task::Asked { on: on.clone(), on_drop: OnDrop::Leave, arguments: Vec::new() };
+        self.open(CallKind::ExecAttach, url, asked, self.config().open_timeout).await
     }
 
     fn exec_url(&self, name: &str, request: &ExecRequest) -> Result<Url, Error> {
@@ -68,22 +91,40 @@ impl Client {
         Ok(url)
     }
 
-    async fn open(&self, url: Url) -> Result<Exec, ExecError> {
-        let limit = self.config().open_timeout;
-        match tokio::time::timeout(limit, self.handshake(url)).await {
-            Ok(result) => result,
-            // The connection itself has a shorter deadline, so the request was sent.
-            Err(_) => Err(ExecError::Unknown(Error::Timeout { after: limit, sent: true })),
+    async fn open(&self, kind: CallKind, url: Url, asked: task::Asked, limit: Duration) -> Result<Exec, ExecError> {
+        let exec = self.attempts(kind, limit, |limit| self.attempt_open(url.clone(), asked.clone(), limit)).await?;
+        asked.on.renew();
+        Ok(exec)
+    }
+
+    async fn attempt_open(&self, url: Url, asked: task::Asked, limit: Duration) -> Result<Exec, ExecError> {
+        let on_drop = asked.on_drop;
+        let client = self.clone();
+        let opening = async move {
+            match tokio::time::timeout(limit, client.handshake(url, asked)).await {
+                Ok(result) => result,
+                // The connection itself has a shorter deadline, so the request was sent.
+                Err(_) => Err(ExecError::Unknown(Error::Timeout { after: limit, sent: true })),
+            }
+        };
+        match on_drop {
+            OnDrop::Leave => opening.await,
+            // In a task of its own: when the caller goes away in the middle, what the handshake started still comes to
+            // be known by its id, and is ended as the dropped result of this task.
+            OnDrop::Kill => tokio::spawn(opening).await.unwrap_or(Err(ExecError::Unknown(Error::Ended))),
         }
     }
 
-    async fn handshake(&self, url: Url) -> Result<Exec, ExecError> {
+    async fn handshake(&self, url: Url, asked: task::Asked) -> Result<Exec, ExecError> {
         let token = self.token().await.map_err(ExecError::NotStarted)?;
+        let transport = self.transport();
         let key = generate_key();
         let started = Instant::now();
         // No extensions are offered: compression has broken clients here before, and unbounds what a message may grow to.
-        let request = self
-            .exec_request(url, &token)
+        let request = transport
+            .execs
+            .get(url)
+            .header(AUTHORIZATION, bearer(&token))
             .header(CONNECTION, "Upgrade")
             .header(UPGRADE, "websocket")
             .header(SEC_WEBSOCKET_VERSION, "13")
@@ -106,7 +147,7 @@ impl Client {
         let upgraded =
             response.upgrade().await.map_err(|error| ExecError::Unknown(Error::transport(error, started.elapsed())))?;
         let socket = websocket(upgraded).await;
-        Ok(task::spawn(socket, self.config()))
+        Ok(task::spawn(socket, self, asked))
     }
 }
 

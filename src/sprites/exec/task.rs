@@ -1,5 +1,6 @@
 //! The task that owns an exec's socket: a reader and a writer, side by side. The reader may wait for a slow consumer, the
 //! writer for a slow peer; neither waits for the other, so a command that prints while it is being fed cannot deadlock.
+//! When the [`Exec`] is dropped before the end, the task ends the command by its session's id, if that was asked for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +9,17 @@ use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use reqwest::Upgraded;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message, error::ProtocolError};
-use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::super::config::Config;
+use super::super::awake::Awake;
+use super::super::client::Client;
 use super::super::frame::{self, Meaning};
 use super::super::text::ProviderText;
-use super::{Delivery, Exec, ExecEvent, ExecStdin, LostReason, StdinPiece};
+use super::{Delivery, Exec, ExecEvent, ExecStdin, LostReason, OnDrop, StdinPiece};
 
 /// Output that is received and not yet taken, in bytes. One message more may be held by the WebSocket library.
 const UNREAD_CAP: usize = 1024 * 1024;
@@ -28,56 +29,113 @@ const UNREAD_EVENTS: usize = 256;
 const UNSENT_PIECES: usize = 16;
 /// After a text exit the exit frame or the close comes at once, on the real service within 5 s.
 const AFTER_TEXT_EXIT: Duration = Duration::from_secs(10);
+/// How long the session's id may take to come after the exec was dropped.
+const NAMED_WITHIN: Duration = Duration::from_secs(5);
+/// How long a dropped command has between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(5);
 /// Closing politely is worth this long, and nobody waits for it.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 type Socket = WebSocketStream<Upgraded>;
 
-pub(super) fn spawn(socket: Socket, config: &Config) -> Exec {
+/// What the exec was opened for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) on: Awake,
+    pub(super) on_drop: OnDrop,
+    /// As they will stand in the list of sessions, joined by spaces.
+    pub(super) arguments: Vec<String>,
+}
+
+pub(super) fn spawn(socket: Socket, client: &Client, asked: Asked) -> Exec {
     let (events, receiver) = mpsc::channel(UNREAD_EVENTS);
     let (stdin, pieces) = mpsc::channel(UNSENT_PIECES);
+    let (parting, parted) = oneshot::channel();
     let (sink, stream) = socket.split();
     let reader = Reader {
         stream,
         events,
         unread: Arc::new(Semaphore::new(UNREAD_CAP)),
-        dead_after: config.dead_after,
-        session_seen: false,
-        ignored: 0,
-    };
-    let task = tokio::spawn(run(reader, sink, pieces, config.ping_interval));
-    Exec {
-        events: receiver,
-        stdin: ExecStdin { queue: stdin },
+        dead_after: client.config().dead_after,
         session: None,
-        terminal: None,
-        _task: AbortOnDropHandle::new(task),
-    }
+        ignored: 0,
+        asked,
+    };
+    tokio::spawn(run(reader, sink, pieces, parted, client.clone()));
+    Exec { events: receiver, stdin: ExecStdin { queue: stdin }, session: None, terminal: None, parting: Some(parting) }
 }
 
 async fn run(
     mut reader: Reader,
     mut sink: SplitSink<Socket, Message>,
     pieces: mpsc::Receiver<StdinPiece>,
-    ping_interval: Duration,
+    parted: oneshot::Receiver<OnDrop>,
+    client: Client,
 ) {
     // The reader decides the end. A writer that fails only stops: the bytes that say why may still be on their way to us.
-    let terminal = {
+    let outcome = {
         let writing = async {
-            write(&mut sink, pieces, ping_interval).await;
+            write(&mut sink, pieces, client.config().ping_interval).await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            terminal = reader.read() => terminal,
+            terminal = reader.read() => Ok(terminal),
+            parting = parted => Err(parting.unwrap_or(reader.asked.on_drop)),
             () = writing => return,
         }
     };
     if reader.ignored > 0 {
         debug!(ignored = reader.ignored, "messages of unknown kinds were ignored");
     }
+    let metrics = client.config().metrics.as_ref();
+    let terminal = match outcome {
+        Ok(terminal) => terminal,
+        Err(on_drop) => {
+            if let Some(metrics) = metrics {
+                metrics.exec_ended("dropped");
+            }
+            match on_drop {
+                OnDrop::Leave => {}
+                OnDrop::Kill => end(reader, sink, &client).await,
+            }
+            return;
+        }
+    };
+    if let Some(metrics) = metrics {
+        metrics.exec_ended(match &terminal {
+            ExecEvent::Lost(reason) => reason.kind(),
+            ExecEvent::Exit(_) | ExecEvent::Session { .. } | ExecEvent::Stdout(_) | ExecEvent::Stderr(_) => "exit",
+        });
+    }
     reader.deliver(terminal, 0).await;
     drop(reader.events);
     let _ = timeout(GOODBYE, sink.close()).await;
+}
+
+/// Ends a command that nobody waits for any more: by its id, if the list shows it there with our arguments, for ids are
+/// reused. Best effort: `max_run_after_disconnect` stands behind it.
+async fn end(mut reader: Reader, sink: SplitSink<Socket, Message>, client: &Client) {
+    let named = timeout(NAMED_WITHIN, reader.name()).await;
+    let asked = reader.asked.clone();
+    let session = reader.session.take();
+    drop((reader, sink));
+    let Some(id) = session else {
+        debug!(?named, "a dropped exec never told its session; it ends by itself");
+        return;
+    };
+    let client = client.urgent().without_retries();
+    asked.on.renew();
+    let arguments = asked.arguments.get(1..).unwrap_or_default().join(" ");
+    let ended = async {
+        let sessions = client.exec_sessions(&asked.on).await?;
+        if sessions.iter().any(|session| session.id == id && session.command.ends_with(&arguments)) {
+            client.kill(&asked.on, &id, "SIGTERM", GRACE).await?;
+        }
+        Ok::<_, super::super::error::Error>(())
+    };
+    if let Err(error) = ended.await {
+        debug!(%error, "a dropped exec could not be ended; it ends by itself");
+    }
 }
 
 /// Sends standard input and pings until the socket breaks. After the end of input only pings.
@@ -124,8 +182,9 @@ struct Reader {
     events: mpsc::Sender<Delivery>,
     unread: Arc<Semaphore>,
     dead_after: Duration,
-    session_seen: bool,
+    session: Option<String>,
     ignored: u64,
+    asked: Asked,
 }
 
 impl Reader {
@@ -147,8 +206,8 @@ impl Reader {
                     let size = data.len();
                     self.deliver(ExecEvent::Stderr(data), size).await;
                 }
-                Ok(Meaning::Session(id)) if !self.session_seen => {
-                    self.session_seen = true;
+                Ok(Meaning::Session(id)) if self.session.is_none() => {
+                    self.session = Some(id.clone());
                     self.deliver(ExecEvent::Session { id }, 0).await;
                 }
                 Ok(Meaning::Session(_) | Meaning::UnknownKind) => self.ignored += 1,
@@ -161,6 +220,17 @@ impl Reader {
         }
     }
 
+    /// Reads on, and drops what comes, until the session's id is known or the connection ends.
+    async fn name(&mut self) {
+        while self.session.is_none() {
+            match self.receive(None).await {
+                Ok(Meaning::Session(id)) => self.session = Some(id),
+                Ok(Meaning::Exit(_)) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+    }
+
     /// The next message. Only time spent waiting for the peer counts against it, not time spent on a slow consumer.
     async fn receive(&mut self, deadline: Option<Instant>) -> Result<Meaning, LostReason> {
         let silence = Instant::now() + self.dead_after;
@@ -169,7 +239,14 @@ impl Reader {
             Err(_) => Err(LostReason::DeadPeer { silent_for: self.dead_after }),
             Ok(None) => Err(LostReason::Closed { code: None, reason: ProviderText::default() }),
             Ok(Some(Err(error))) => Err(lost(&error)),
-            Ok(Some(Ok(message))) => meaning(message),
+            Ok(Some(Ok(message))) => {
+                let meaning = meaning(message);
+                // Only what comes from inside is a sign of life: a pong may be a proxy's.
+                if matches!(meaning, Ok(Meaning::Stdout(_) | Meaning::Stderr(_) | Meaning::Exit(_))) {
+                    self.asked.on.renew();
+                }
+                meaning
+            }
         }
     }
 

@@ -11,9 +11,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use super::super::{Client, Error, Exec, ExecError, ExecEvent, ExecRequest, LostReason};
+use super::super::{Client, Error, Exec, ExecError, ExecEvent, ExecRequest, LostReason, OnDrop};
 use super::server::{self, answer, switching};
-use super::{client, config, install_provider};
+use super::{client, config, install_provider, on};
 
 fn command() -> ExecRequest {
     ExecRequest {
@@ -21,6 +21,7 @@ fn command() -> ExecRequest {
         stdin: false,
         max_run_after_disconnect: Duration::from_secs(90),
         path: None,
+        on_drop: OnDrop::Leave,
     }
 }
 
@@ -33,7 +34,7 @@ fn close(code: u16) -> Message {
 }
 
 async fn start(address: SocketAddr) -> Exec {
-    client(address).exec("so-1", &command()).await.unwrap()
+    client(address).exec(&on("so-1"), &command()).await.unwrap()
 }
 
 /// Everything up to and with the terminal event.
@@ -204,7 +205,7 @@ async fn a_failed_start_says_whether_the_command_may_run(
     #[case] started: bool,
 ) {
     let (address, requests) = server::http(move |_| bytes.clone()).await;
-    let error = client(address).exec("so-1", &command()).await.unwrap_err();
+    let error = client(address).exec(&on("so-1"), &command()).await.unwrap_err();
     let seen = match &error {
         ExecError::NotStarted(_) => "not started",
         ExecError::Refused(_) => "refused",
@@ -219,7 +220,7 @@ async fn without_a_connection_nothing_started() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = client(address).exec("so-1", &command()).await.unwrap_err();
+    let error = client(address).exec(&on("so-1"), &command()).await.unwrap_err();
     assert!(matches!(error, ExecError::NotStarted(_)), "{error:?}");
 }
 
@@ -229,7 +230,7 @@ async fn a_failed_tls_handshake_has_started_nothing() {
     install_provider();
     let mut config = config(address);
     config.url.set_scheme("https").unwrap();
-    let error = Client::new(config).unwrap().exec("so-1", &command()).await.unwrap_err();
+    let error = Client::new(config).unwrap().exec(&on("so-1"), &command()).await.unwrap_err();
     assert!(matches!(error, ExecError::NotStarted(_)), "{error:?}");
 }
 
@@ -243,7 +244,7 @@ async fn a_handshake_without_answer_ends_at_its_deadline_as_unknown() {
     install_provider();
     let mut config = config(address);
     config.open_timeout = Duration::from_millis(200);
-    let error = Client::new(config).unwrap().exec("so-1", &command()).await.unwrap_err();
+    let error = Client::new(config).unwrap().exec(&on("so-1"), &command()).await.unwrap_err();
     assert!(matches!(error, ExecError::Unknown(Error::Timeout { sent: true, .. })), "{error:?}");
 }
 
@@ -253,7 +254,7 @@ async fn arguments_that_no_proxy_passes_are_refused_before_anything_is_sent() {
     let client = client(address);
     for argv in [vec![], vec!["x".repeat(5000)], vec!["a\0b".to_owned()]] {
         let request = ExecRequest { argv, ..command() };
-        let error = client.exec("so-1", &request).await.unwrap_err();
+        let error = client.exec(&on("so-1"), &request).await.unwrap_err();
         assert!(matches!(error, ExecError::NotStarted(Error::Invalid { status: None, .. })));
     }
     assert!(requests.lock().unwrap().is_empty());
@@ -264,7 +265,7 @@ fn impatient(address: SocketAddr) -> Client {
     let mut config = config(address);
     config.ping_interval = Duration::from_millis(50);
     config.dead_after = Duration::from_millis(300);
-    Client::new(config).unwrap()
+    Client::new(config).unwrap().without_retries()
 }
 
 #[tokio::test]
@@ -274,7 +275,7 @@ async fn a_peer_that_answers_no_ping_is_dead() {
         std::future::pending::<()>().await;
     })
     .await;
-    let mut exec = impatient(address).exec("so-1", &command()).await.unwrap();
+    let mut exec = impatient(address).exec(&on("so-1"), &command()).await.unwrap();
     let events = all(&mut exec).await;
     assert!(matches!(events[..], [ExecEvent::Stdout(_), ExecEvent::Lost(LostReason::DeadPeer { .. })]), "{events:?}");
 }
@@ -291,7 +292,7 @@ async fn a_silent_command_behind_a_living_peer_is_alive() {
         linger(socket).await;
     })
     .await;
-    let mut exec = impatient(address).exec("so-1", &command()).await.unwrap();
+    let mut exec = impatient(address).exec(&on("so-1"), &command()).await.unwrap();
     assert_eq!(all(&mut exec).await, [ExecEvent::Exit(5)]);
 }
 
@@ -308,7 +309,7 @@ async fn a_consumer_slower_than_death_loses_nothing() {
         linger(socket).await;
     })
     .await;
-    let mut exec = impatient(address).exec("so-1", &command()).await.unwrap();
+    let mut exec = impatient(address).exec(&on("so-1"), &command()).await.unwrap();
     // The passing of time is what is tested: twice what a silent peer is given.
     tokio::time::sleep(Duration::from_millis(600)).await;
     let events = all(&mut exec).await;
@@ -337,7 +338,7 @@ async fn cat() -> SocketAddr {
 async fn a_large_input_given_at_once_and_its_echo_do_not_deadlock() {
     let input = Bytes::from(vec![b'y'; 16 << 20]);
     let request = ExecRequest { stdin: true, ..command() };
-    let mut exec = client(cat().await).exec("so-1", &request).await.unwrap();
+    let mut exec = client(cat().await).exec(&on("so-1"), &request).await.unwrap();
     exec.send_stdin(input.clone()).await.unwrap();
     exec.close_stdin().await.unwrap();
     let mut echoed = 0;
@@ -375,7 +376,7 @@ async fn attaching_names_the_session_and_sends_no_keystroke() {
         let _ = tell.send((request, first));
     })
     .await;
-    let mut exec = client(address).attach("so-1", "a/1").await.unwrap();
+    let mut exec = client(address).attach(&on("so-1"), "a/1").await.unwrap();
     assert_eq!(exec.next().await, ExecEvent::Exit(0));
     drop(exec);
     let (request, first) = told.await.unwrap();
@@ -387,7 +388,7 @@ async fn attaching_names_the_session_and_sends_no_keystroke() {
 async fn a_short_command_is_run_to_its_end_and_its_output_bounded() {
     let client = client(cat().await);
     let input = Bytes::from_static(b"0123456789");
-    let output = client.run("so-1", &command(), input, 4, Duration::from_secs(5)).await.unwrap();
+    let output = client.run(&on("so-1"), &command(), input, 4, Duration::from_secs(5)).await.unwrap();
     assert_eq!((output.stdout.as_slice(), output.exit, output.truncated), (&b"0123"[..], Some(0), true));
 }
 
@@ -395,6 +396,6 @@ async fn a_short_command_is_run_to_its_end_and_its_output_bounded() {
 async fn a_short_command_that_hangs_ends_at_its_deadline_as_unknown() {
     let address = server::exec(|socket, _| linger(socket)).await;
     let running = client(address);
-    let result = running.run("so-1", &command(), Bytes::new(), 4, Duration::from_millis(200)).await;
+    let result = running.run(&on("so-1"), &command(), Bytes::new(), 4, Duration::from_millis(200)).await;
     assert!(matches!(result, Err(ExecError::Unknown(Error::Timeout { .. }))));
 }

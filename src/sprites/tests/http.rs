@@ -4,9 +4,9 @@ use bytes::Bytes;
 use rstest::rstest;
 use tokio::io::AsyncWriteExt;
 
-use super::super::{Client, CreateSprite, Error, KillOutcome, NetworkRule, TokenSource};
+use super::super::{Client, CreateSprite, Error, KillOutcome, NetworkRule, Target, TokenSource};
 use super::server::{self, answer, json};
-use super::{TOKEN, client, config, install_provider};
+use super::{TOKEN, client, config, install_provider, on};
 
 const SPRITE: &str =
     r#"{"id":"sprite-1","name":"so-1","status":"cold","labels":["a"],"url_settings":{"auth":"sprite"}}"#;
@@ -47,7 +47,7 @@ async fn a_refused_connection_is_known_to_have_done_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = client(address).delete("so-1").await.unwrap_err();
+    let error = client(address).delete(Target::any("so-1")).await.unwrap_err();
     assert!(!error.may_have_happened());
     assert!(error.to_string().contains("refused"), "{error}");
 }
@@ -73,7 +73,7 @@ async fn a_body_that_drips_ends_at_the_deadline_of_the_whole_call() {
     install_provider();
     let mut config = config(address);
     config.call_timeout = Duration::from_millis(200);
-    let error = Client::new(config).unwrap().get("so-1").await.unwrap_err();
+    let error = Client::new(config).unwrap().without_retries().get("so-1").await.unwrap_err();
     assert!(matches!(error, Error::Timeout { sent: true, .. }), "{error}");
 }
 
@@ -99,7 +99,7 @@ async fn a_rotated_token_is_used_by_the_next_call() {
     install_provider();
     let mut config = config(address);
     config.token = TokenSource::File(path.clone());
-    let client = Client::new(config).unwrap();
+    let client = Client::new(config).unwrap().without_retries();
 
     let error = client.get("so-1").await.unwrap_err();
     assert!(matches!(error, Error::Denied { status: 401, .. }));
@@ -191,9 +191,9 @@ async fn a_full_account_is_told_from_a_rate(
 async fn no_rules_are_never_sent_and_rules_are_replaced_as_they_are() {
     let (address, requests) = server::http(|_| answer(204, "", "")).await;
     let client = client(address);
-    assert!(client.set_network_policy("so-1", &[]).await.is_err());
+    assert!(client.set_network_policy(&on("so-1"), &[]).await.is_err());
     let deny = NetworkRule { domain: Some("*".to_owned()), action: Some("deny".to_owned()), ..NetworkRule::default() };
-    client.set_network_policy("so-1", &[deny]).await.unwrap();
+    client.set_network_policy(&on("so-1"), &[deny]).await.unwrap();
     let requests = requests.lock().unwrap();
     assert_eq!(requests.len(), 1);
     assert!(requests[0].starts_with("POST /v1/sprites/so-1/policy/network "));
@@ -209,7 +209,7 @@ async fn no_rules_are_never_sent_and_rules_are_replaced_as_they_are() {
 #[tokio::test]
 async fn a_file_is_read_up_to_its_bound(#[case] bytes: Vec<u8>, #[case] content: Option<&'static str>) {
     let (address, requests) = server::http(move |_| bytes.clone()).await;
-    let read = client(address).read_file("so-1", "/workspace/a b", 4).await;
+    let read = client(address).read_file(&on("so-1"), "/workspace/a b", 4).await;
     assert_eq!(read.ok(), content.map(|content| Bytes::from_static(content.as_bytes())));
     let request = requests.lock().unwrap().remove(0);
     assert!(request.starts_with("GET /v1/sprites/so-1/fs/read?path=%2Fworkspace%2Fa+b&workingDir=%2F "), "{request}");
@@ -219,7 +219,7 @@ async fn a_file_is_read_up_to_its_bound(#[case] bytes: Vec<u8>, #[case] content:
 #[tokio::test]
 async fn a_missing_file_is_not_a_missing_sprite() {
     let (address, _) = server::http(|_| json(404, r#"{"error":"no such file","code":"ENOENT"}"#)).await;
-    let error = client(address).read_file("so-1", "/workspace/x", 4).await.unwrap_err();
+    let error = client(address).read_file(&on("so-1"), "/workspace/x", 4).await.unwrap_err();
     assert!(error.is_missing_file() && !error.is_absent());
 }
 
@@ -227,7 +227,7 @@ async fn a_missing_file_is_not_a_missing_sprite() {
 async fn a_file_is_written_with_its_mode() {
     let (address, requests) = server::http(|_| json(200, r#"{"path":"/w/x","size":2,"mode":"0600"}"#)).await;
     let content = Bytes::from_static(b"hi");
-    client(address).write_file("so-1", "/w/x", Some(0o600), content).await.unwrap();
+    client(address).write_file(&on("so-1"), "/w/x", Some(0o600), content).await.unwrap();
     let request = requests.lock().unwrap().remove(0);
     assert!(
         request.starts_with("PUT /v1/sprites/so-1/fs/write?path=%2Fw%2Fx&workingDir=%2F&mkdirParents=true&mode=0600 ")
@@ -242,7 +242,7 @@ async fn a_file_is_written_with_its_mode() {
 #[tokio::test]
 async fn a_kill_reports_what_is_known(#[case] bytes: Vec<u8>, #[case] outcome: KillOutcome) {
     let (address, requests) = server::http(move |_| bytes.clone()).await;
-    let report = client(address).kill("so-1", "12", "SIGTERM", Duration::from_secs(5)).await.unwrap();
+    let report = client(address).kill(&on("so-1"), "12", "SIGTERM", Duration::from_secs(5)).await.unwrap();
     assert_eq!(report.outcome, outcome);
     assert!(requests.lock().unwrap()[0].starts_with("POST /v1/sprites/so-1/exec/12/kill?signal=SIGTERM&timeout=5s "));
 }
@@ -254,7 +254,7 @@ async fn names_that_climb_are_refused_before_anything_is_sent() {
     for name in ["", ".", "..", "a/b", "A", "-a", "a%2f", "a?b", "a\0"] {
         assert!(matches!(client.get(name).await, Err(Error::Invalid { status: None, .. })), "{name:?}");
     }
-    assert!(client.kill("so-1", "..", "SIGTERM", Duration::ZERO).await.is_err());
-    assert!(client.read_file("so-1", "relative", 4).await.is_err());
+    assert!(client.kill(&on("so-1"), "..", "SIGTERM", Duration::ZERO).await.is_err());
+    assert!(client.read_file(&on("so-1"), "relative", 4).await.is_err());
     assert!(requests.lock().unwrap().is_empty());
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use super::{Client, Config, TokenSource};
+use super::types::WireSprite;
+use super::{Awake, Client, Config, Sprite, TokenSource};
 
 pub(super) const TOKEN: &str = "org/1/2/very-secret";
 
@@ -25,7 +26,19 @@ fn config(address: std::net::SocketAddr) -> Config {
     config
 }
 
+/// A client that attempts everything once.
 fn client(address: std::net::SocketAddr) -> Client {
+    retrying(address).without_retries()
+}
+
+fn retrying(address: std::net::SocketAddr) -> Client {
     install_provider();
     Client::new(config(address)).unwrap()
+}
+
+/// Proof that this Sprite, instance `sprite-1`, is awake.
+fn on(name: &str) -> Awake {
+    let wire = serde_json::json!({"id": "sprite-1", "name": name, "status": "running"});
+    let sprite = Sprite::try_from(serde_json::from_value::<WireSprite>(wire).unwrap()).unwrap();
+    sprite.awake().unwrap()
 }

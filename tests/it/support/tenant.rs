@@ -406,12 +406,12 @@ impl Tenant {
         );
         let request = ExecRequest {
             argv: ["bash", "-c", command].map(str::to_owned).to_vec(),
-            stdin: false,
             max_run_after_disconnect: Duration::from_secs(1),
-            path: None,
+            ..ExecRequest::default()
         };
-        let output =
-            Client::new(config).unwrap().run(sprite, &request, bytes::Bytes::new(), 65_536, LONG).await.unwrap();
+        let client = Client::new(config).unwrap();
+        let on = client.wake(sprite).await.unwrap();
+        let output = client.run(&on, &request, bytes::Bytes::new(), 65_536, LONG).await.unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }

@@ -173,7 +173,7 @@ fn a_fresh_instance_gets_its_nonce_on_record_and_then_its_lock() {
     assert_eq!(plan.view.unwrap().lockdown.unwrap().nonce.as_deref(), Some("fresh-nonce"));
     let recorded = LockdownStatus { nonce: Some("n".into()), ..LockdownStatus::default() };
     let plan = decide(&observed(with(Some("i"), Some(recorded)), Live::Present(live())));
-    assert!(matches!(plan.effect, Effect::Lock { fresh: true, asleep: false, ref nonce, .. } if nonce == "n"));
+    assert!(matches!(plan.effect, Effect::Lock { fresh: true, ref nonce, .. } if nonce == "n"));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_sleeping_sprite_is_left_asleep_until_somebody_wants_it() {
     let plan = decide(&o);
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::Stale));
     o.waited_for = true;
-    assert!(matches!(decide(&o).effect, Effect::Lock { asleep: true, .. }));
+    assert!(matches!(decide(&o).effect, Effect::Lock { .. }));
 }
 
 #[test]
