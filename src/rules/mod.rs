@@ -11,5 +11,6 @@ pub mod lockdown;
 pub mod outcome;
 pub mod output;
 pub mod path;
+pub mod redact;
 pub mod runner;
 pub mod session_name;

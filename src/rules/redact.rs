@@ -1,0 +1,180 @@
+//! Redaction: recognisable secrets in text are replaced by [`MASK`] before the text is stored, logged or cut.
+//!
+//! Two passes, each a machine that decides at every place from a bounded stretch of text before it and [`AHEAD`] bytes
+//! after it, so that the output does not depend on how the input was cut into chunks: first the registered values, then
+//! the scanner of [`scan`]. Linear time; memory is bounded by what is held back. Must not claim to find a secret that
+//! was disguised on purpose, and must not give a match back to anybody.
+
+mod address;
+mod authorization;
+mod harmless;
+mod key;
+mod opaque;
+mod pem;
+mod registered;
+mod scan;
+mod shape;
+mod value;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use self::registered::Registered;
+use self::scan::Scanner;
+use self::window::Machine;
+
+pub use self::registered::{RegisterError, SHORTEST as SHORTEST_REGISTERED};
+
+/// What stands in place of a secret. A plain word: it is valid where a JSON string, a YAML scalar, a shell word or a part
+/// of a URL was, and no pass takes it for a secret.
+pub const MASK: &str = "REDACTED";
+
+/// How many bytes a decision may look ahead. What is longer is decided by its head, and masked to its end.
+pub const AHEAD: usize = 4096;
+
+/// Why something was masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// A registered value, or a simple encoding of it.
+    Registered,
+    /// Credentials of an HTTP authorization or cookie header.
+    Authorization,
+    /// The value given to a name such as `password` or `API_KEY`.
+    Assignment,
+    /// The password in a URL.
+    UrlPassword,
+    /// A token whose shape is well known.
+    TokenShape,
+    /// The body of a private key block.
+    PrivateKey,
+    /// A long run of characters that looks random.
+    OpaqueRun,
+}
+
+impl Rule {
+    /// The name used in documentation and by the dry run.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Registered => "Registered",
+            Self::Authorization => "Authorization",
+            Self::Assignment => "Assignment",
+            Self::UrlPassword => "UrlPassword",
+            Self::TokenShape => "TokenShape",
+            Self::PrivateKey => "PrivateKey",
+            Self::OpaqueRun => "OpaqueRun",
+        }
+    }
+}
+
+/// How often each rule masked something.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hits(BTreeMap<Rule, usize>);
+
+impl Hits {
+    /// How many masks were set.
+    pub fn total(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    /// Rules that masked something, each with how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Rule, usize)> + '_ {
+        self.0.iter().map(|(rule, count)| (*rule, *count))
+    }
+
+    fn count(&mut self, rule: Rule) {
+        *self.0.entry(rule).or_default() += 1;
+    }
+}
+
+/// Text without its recognisable secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted<'t> {
+    /// The text; borrowed when nothing was masked.
+    pub text: Cow<'t, str>,
+    /// What was masked.
+    pub hits: Hits,
+}
+
+/// Finds secrets by shape and by registered value.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    registered: Option<Registered>,
+}
+
+impl Redactor {
+    /// A redactor that also masks these values, wherever they stand. Values shorter than [`SHORTEST_REGISTERED`] are not
+    /// registered: masking them would make text unreadable without hiding anything.
+    pub fn new<S: AsRef<str>>(values: &[S]) -> Result<Self, RegisterError> {
+        Ok(Self { registered: Registered::new(values)? })
+    }
+
+    /// Redacts a whole text.
+    pub fn redact<'t>(&self, text: &'t str) -> Redacted<'t> {
+        let mut hits = Hits::default();
+        let mut first = Cow::Borrowed(text);
+        if let Some(registered) = &self.registered {
+            let mut out = String::new();
+            Machine::new(registered.pass()).run(text, true, &mut out, &mut hits);
+            if hits.total() > 0 {
+                first = Cow::Owned(out);
+            }
+        }
+        let before = hits.total();
+        let mut out = String::new();
+        Machine::new(Scanner::default()).run(&first, true, &mut out, &mut hits);
+        let text = if hits.total() > before { Cow::Owned(out) } else { first };
+        Redacted { text, hits }
+    }
+
+    /// Redacts text that comes in chunks.
+    pub fn stream(&self) -> Stream<'_> {
+        Stream {
+            registered: self.registered.as_ref().map(|registered| Machine::new(registered.pass())),
+            scanner: Machine::new(Scanner::default()),
+            hits: Hits::default(),
+        }
+    }
+}
+
+/// Redaction of text in chunks: together they come out exactly as [`Redactor::redact`] gives the whole.
+#[derive(Debug)]
+pub struct Stream<'r> {
+    registered: Option<Machine<registered::Search<'r>>>,
+    scanner: Machine<Scanner>,
+    hits: Hits,
+}
+
+impl Stream<'_> {
+    /// Takes a chunk; gives what is certain by now. At most [`Stream::held`] bytes stay behind.
+    pub fn push(&mut self, chunk: &str) -> String {
+        self.feed(chunk, false)
+    }
+
+    /// Gives the rest, and what was masked in all.
+    pub fn finish(mut self) -> (String, Hits) {
+        let rest = self.feed("", true);
+        (rest, self.hits)
+    }
+
+    /// How many bytes are held in memory now.
+    pub fn held(&self) -> usize {
+        self.registered.as_ref().map_or(0, Machine::held) + self.scanner.held()
+    }
+
+    fn feed(&mut self, chunk: &str, last: bool) -> String {
+        let mut out = String::new();
+        match &mut self.registered {
+            None => self.scanner.feed(chunk, last, &mut out, &mut self.hits),
+            Some(registered) => {
+                let mut between = String::new();
+                registered.feed(chunk, last, &mut between, &mut self.hits);
+                self.scanner.feed(&between, last, &mut out, &mut self.hits);
+            }
+        }
+        out
+    }
+}

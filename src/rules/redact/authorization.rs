@@ -1,0 +1,98 @@
+//! Credentials of HTTP headers: `Authorization`, `Cookie`, and a scheme that no header names.
+//!
+//! The scheme stays readable, what follows it goes. Must not take prose about a scheme for one.
+
+use super::key::{Key, Kind};
+use super::scan::Scanner;
+use super::value::{self, Bare, Until};
+use super::window::Step;
+use super::{MASK, Rule, shape};
+
+impl Scanner {
+    pub(super) fn authorization(&mut self, key: &Key, sign: usize, after: &[u8]) -> Option<Step> {
+        let opening = value::open(after, key.quoted);
+        let content = after.get(opening.skip..)?;
+        let word = content.iter().take(32).take_while(|b| b.is_ascii_alphanumeric() || b"-_".contains(b)).count();
+        let blanks = content.get(word..)?.iter().take(8).take_while(|b| **b == b' ').count();
+        let scheme = content.get(..word)?;
+        let known = is_scheme(scheme);
+        let (skip, known) = if word > 0 && blanks > 0 && known { (word + blanks, true) } else { (0, false) };
+        let secret = content.get(skip..)?;
+        let bare = if key.quoted && opening.quote.is_none() { Bare::Item } else { Bare::Word };
+        let len = bare.len(secret);
+        let found = secret.get(..len)?;
+        let loud = Key { loud: known, kind: if known { Kind::Authorization } else { Kind::Machine }, ..key.clone() };
+        if !value::plausible(&loud, found, opening.quote.is_some() && known, secret.get(len..)?) {
+            return None;
+        }
+        if key.json && opening.quote.is_none() && sign == 1 {
+            return Some(self.dressed(key, sign + opening.skip, Bare::Item, Rule::Authorization));
+        }
+        let one = scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"basic");
+        let until = if one || !known { Until::Bare(bare) } else { Until::Header };
+        Some(self.mask(sign + opening.skip + skip, until, Rule::Authorization))
+    }
+
+    pub(super) fn cookie(&mut self, sign: usize, after: &[u8], colon: bool) -> Option<Step> {
+        let opening = value::open(after, false);
+        let content = after.get(opening.skip..)?;
+        let name = content.iter().take(128).take_while(|b| b.is_ascii_alphanumeric() || b"_.-".contains(b)).count();
+        let (equals, found) = content.get(name..)?.split_first()?;
+        let old = found.starts_with(MASK.as_bytes());
+        let given = colon && name > 0 && *equals == b'=' && !old && Bare::Word.len(found) >= 6;
+        given.then(|| self.mask(sign + opening.skip + name + 1, Until::Header, Rule::Authorization))
+    }
+
+    /// `Bearer …` and `Basic …` where no header is named.
+    pub(super) fn scheme(&mut self, word: &[u8], text: &[u8]) -> Option<Step> {
+        let bearer = word.eq_ignore_ascii_case(b"bearer") || word == b"FlyV1";
+        if !bearer && !word.eq_ignore_ascii_case(b"basic") {
+            return None;
+        }
+        let rest = text.get(word.len()..)?;
+        let blanks = rest.iter().take(8).take_while(|b| **b == b' ').count();
+        let after = rest.get(blanks..)?;
+        let len = shape::until_mask(
+            after.get(..after.iter().take_while(|b| b.is_ascii_alphanumeric() || b"-._~+/=,".contains(b)).count())?,
+        );
+        let token = after.get(..len)?;
+        let digit = token.iter().any(u8::is_ascii_digit);
+        let mixed = token.iter().any(u8::is_ascii_uppercase) && token.iter().any(u8::is_ascii_lowercase);
+        let fits = if bearer { len >= 8 && (digit || (len >= 20 && mixed)) } else { is_basic(token) };
+        (blanks > 0 && fits).then(|| self.mask(word.len() + blanks, Until::Run(b"-._~+/=,"), Rule::Authorization))
+    }
+}
+
+fn is_scheme(word: &[u8]) -> bool {
+    const SCHEMES: [&[u8]; 14] = [
+        b"bearer",
+        b"basic",
+        b"token",
+        b"digest",
+        b"negotiate",
+        b"ntlm",
+        b"apikey",
+        b"api-key",
+        b"key",
+        b"flyv1",
+        b"hawk",
+        b"aws4-hmac-sha256",
+        b"genie-key",
+        b"dpop",
+    ];
+    SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// Whether it is `user:password` in base64.
+fn is_basic(token: &[u8]) -> bool {
+    use base64::{
+        Engine,
+        engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig},
+        engine::{DecodePaddingMode, general_purpose::PAD},
+    };
+    let config: GeneralPurposeConfig =
+        PAD.with_decode_padding_mode(DecodePaddingMode::Indifferent).with_decode_allow_trailing_bits(true);
+    let engine = GeneralPurpose::new(&base64::alphabet::STANDARD, config);
+    let text = token.get(..token.len().min(512) / 4 * 4).filter(|_| token.len() > 512).unwrap_or(token);
+    token.len() >= 6 && engine.decode(text).is_ok_and(|bytes| bytes.contains(&b':') && bytes.iter().all(|b| *b >= 0x20))
+}

@@ -1,0 +1,51 @@
+//! Runs that look random and are public: checksums, pictures, fonts, public keys.
+//!
+//! Each is told by what stands at its head. Must not let a run through that only might be public.
+
+use super::scan::{Mode, Scanner};
+use super::window::Step;
+
+impl Scanner {
+    /// Runs that look random and are public: checksums, pictures, public keys.
+    pub(super) fn harmless(&mut self, word: &[u8], text: &[u8]) -> Option<Step> {
+        let rest = text.get(word.len()..)?;
+        let checksum = matches!(word, b"sha512" | b"sha384" | b"sha256" | b"sha1" | b"SHA256" | b"h1");
+        let media = [
+            &b"image/"[..],
+            b"font/",
+            b"audio/",
+            b"video/",
+            b"application/font",
+            b"application/x-font",
+            b"application/wasm",
+        ];
+        let data = word == b"data" && rest.strip_prefix(b":").is_some_and(|r| media.iter().any(|m| r.starts_with(m)));
+        let heads = [
+            &b"iVBORw0KGgo"[..],
+            b"R0lGOD",
+            b"UklGR",
+            b"AAAAB3NzaC1",
+            b"AAAAC3NzaC1",
+            b"AAAAE2VjZHNh",
+            b"AAAAGnNrLX",
+            b"d09GMg",
+            b"d09GRg",
+            b"WebKitFormBoundary",
+        ];
+        if heads.iter().any(|head| text.starts_with(head)) {
+            return Some(self.keep(b"+/="));
+        }
+        if checksum && matches!(rest.first(), Some(b'-' | b':')) {
+            self.mode = Mode::Kept(b"+/=");
+            return Some(Step::Keep(word.len() + 1));
+        }
+        if data {
+            let head = rest.iter().take(100).position(|b| *b == b',')?;
+            if rest.get(..head)?.ends_with(b";base64") {
+                self.mode = Mode::Kept(b"+/=");
+                return Some(Step::Keep(word.len() + head + 1));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,306 @@
+//! Names of values: which are names of secrets, and what stands round them.
+//!
+//! A name counts by its last words: `DB_PASSWORD` and `clientSecret` hold a secret, `max_tokens`, `password_field` and
+//! `secretName` hold something about one. Must not look at the value.
+
+/// What kind of secret a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Chosen by a person: any text may be one.
+    Human,
+    /// Made by a machine: a plain word is none.
+    Machine,
+    /// The header `Authorization`: a scheme, then the secret.
+    Authorization,
+    /// The headers `Cookie` and `Set-Cookie`.
+    Cookie,
+}
+
+/// A name in front of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub kind: Kind,
+    /// The name in small letters.
+    pub name: String,
+    /// It is in quotes.
+    pub quoted: bool,
+    /// They are those of JSON.
+    pub json: bool,
+    /// Backslashes before its closing quote: how deep the JSON is nested.
+    pub slashes: usize,
+    /// All letters are capitals, or it is an option: a value is meant.
+    pub loud: bool,
+    /// It is an option, `--name`.
+    pub flag: bool,
+    /// It is a parameter of a URL.
+    pub query: bool,
+    /// Only indentation, a bullet or a declaring word is before it in its line.
+    pub first: bool,
+    /// The same, and the line is a real one, not part of a string.
+    pub line: bool,
+    /// An opening bracket or a comma is before it.
+    pub item: bool,
+    /// How far its line is indented.
+    pub indent: usize,
+}
+
+const HUMAN: [&str; 8] = ["password", "passwd", "passphrase", "passcode", "secret", "pwd", "credential", "credentials"];
+const MACHINE: [&str; 3] = ["token", "apikey", "jwt"];
+/// Words that make `key` the name of a secret.
+const KEYED: [&str; 36] = [
+    "access",
+    "account",
+    "admin",
+    "aes",
+    "api",
+    "app",
+    "application",
+    "auth",
+    "bot",
+    "client",
+    "consumer",
+    "cookie",
+    "deploy",
+    "encryption",
+    "functions",
+    "hmac",
+    "ingest",
+    "integration",
+    "jwt",
+    "license",
+    "master",
+    "private",
+    "registration",
+    "secret",
+    "server",
+    "service",
+    "session",
+    "shared",
+    "sign",
+    "signing",
+    "storage",
+    "subscription",
+    "token",
+    "webhook",
+    "write",
+    "rest",
+];
+/// Words after which a name is not that of a secret.
+const NEGATING: [&str; 34] = [
+    "bos",
+    "cancel",
+    "cancellation",
+    "change",
+    "confirm",
+    "continuation",
+    "count",
+    "eos",
+    "foreign",
+    "forgot",
+    "has",
+    "invalid",
+    "is",
+    "mask",
+    "max",
+    "min",
+    "missing",
+    "next",
+    "no",
+    "num",
+    "pad",
+    "page",
+    "partition",
+    "primary",
+    "public",
+    "publishable",
+    "reset",
+    "sep",
+    "show",
+    "sort",
+    "special",
+    "stop",
+    "unk",
+    "sync",
+];
+/// Words after the name of a secret that leave it one.
+const TRAILING: [&str; 16] = [
+    "b64",
+    "base64",
+    "dev",
+    "development",
+    "live",
+    "new",
+    "old",
+    "plain",
+    "plaintext",
+    "prod",
+    "production",
+    "staging",
+    "stage",
+    "test",
+    "value",
+    "text",
+];
+
+/// The name that ends where `text` ends, perhaps with blanks after it.
+pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
+    let text = trim_end(text, b" \t");
+    let text = text.strip_suffix(b"?").or_else(|| text.strip_suffix(b"+")).unwrap_or(text);
+    let text = trim_end(text, b" \t");
+    let inner = text.strip_suffix(b"]").unwrap_or(text);
+    let (inner, quote) = match inner.split_last() {
+        Some((q @ (b'"' | b'\''), rest)) => (rest, Some(*q)),
+        _ => (text, None),
+    };
+    let open = trim_end(inner, b"\\");
+    let slashes = if quote.is_some() { inner.len() - open.len() } else { 0 };
+    let inner = if quote.is_some() { open } else { inner };
+    let name = tail(inner, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    let before = inner.get(..inner.len() - name.len()).unwrap_or_default();
+    let name = std::str::from_utf8(name).unwrap_or_default();
+    if name.is_empty() || name.len() > 80 {
+        return None;
+    }
+    let query = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
+    let kind = kind(name, query).or_else(|| typed(before, name))?;
+    let before = match quote {
+        Some(quote) => trim_end(before.strip_suffix(&[quote]).unwrap_or(before), b"\\"),
+        None => before,
+    };
+    let line = tail(before, |b| b != b'\n');
+    let starts = begins || line.len() < before.len();
+    let lead = strip_declaration(line);
+    let indent = line.iter().take_while(|b| **b == b' ').count();
+    Some(Key {
+        kind,
+        name: name.trim_start_matches('-').to_ascii_lowercase(),
+        quoted: quote.is_some(),
+        json: quote == Some(b'"'),
+        slashes,
+        loud: name.starts_with('-') || !name.bytes().any(|b| b.is_ascii_lowercase()),
+        flag: name.starts_with('-'),
+        query,
+        first: (starts && lead.is_empty()) || lead.ends_with(b"\\n"),
+        line: starts && lead.is_empty(),
+        item: matches!(lead.last(), Some(b'{' | b',' | b'[' | b'(' | b';')),
+        indent,
+    })
+}
+
+/// In `password: str = …` the name is before the type.
+fn typed(before: &[u8], name: &str) -> Option<Kind> {
+    if !["str", "String", "string", "Text", "bytes", "Optional", "any", "Any"].contains(&name) {
+        return None;
+    }
+    let before = before.strip_suffix(b"'static ").unwrap_or(before);
+    let before = trim_end(trim_end(before, b"& ").strip_suffix(b":")?, b" ");
+    let name = tail(before, |b| b.is_ascii_alphanumeric() || b == b'_');
+    kind(std::str::from_utf8(name).ok()?, false)
+}
+
+/// Whether a name is that of a secret.
+pub(super) fn kind(name: &str, query: bool) -> Option<Kind> {
+    if matches!(name, "PWD" | "OLDPWD") {
+        return None;
+    }
+    let mut words = words(name);
+    if query && matches!(words.last().map(String::as_str), Some("sig" | "signature" | "auth" | "key")) {
+        return Some(Kind::Machine);
+    }
+    if name.ends_with("_auth") && words.len() == 1 {
+        return Some(Kind::Machine);
+    }
+    if words.last().is_some_and(|word| word == "authorization") {
+        return Some(Kind::Authorization);
+    }
+    if words.last().is_some_and(|word| word == "cookie") {
+        return (words.len() == 1 || words.first().is_some_and(|w| w == "set")).then_some(Kind::Cookie);
+    }
+    while words.len() > 1
+        && words.last().is_some_and(|w| TRAILING.contains(&&**w) || w.bytes().all(|b| b.is_ascii_digit()))
+    {
+        words.pop();
+    }
+    let last = words.pop()?;
+    let last = last.trim_end_matches(|c: char| c.is_ascii_digit());
+    let before = words.last().map_or("", String::as_str);
+    if NEGATING.contains(&before) {
+        return None;
+    }
+    let compound = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
+    if HUMAN.contains(&last)
+        || compound(&["password", "passwd", "passphrase", "passwort"])
+        || (last.len() > 6 && last.ends_with("secret"))
+    {
+        return Some(Kind::Human);
+    }
+    if matches!(last, "pass" | "pw") && !before.is_empty() || matches!(last, "dbpass" | "userpass" | "pgpass") {
+        return Some(Kind::Human);
+    }
+    let glued = last
+        .strip_suffix("key")
+        .is_some_and(|head| KEYED.contains(&head.trim_start_matches("secret")) || KEYED.contains(&head));
+    let machine = MACHINE.contains(&last)
+        || glued
+        || last == "key" && KEYED.contains(&before)
+        || compound(&["authtoken", "accesstoken", "apitoken", "apikey"]);
+    machine.then_some(Kind::Machine)
+}
+
+/// The words of a name in small letters: cut at `_`, `-`, `.` and before capitals.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut chars = name.chars().peekable();
+    let mut small = false;
+    while let Some(c) = chars.next() {
+        let separates = matches!(c, '_' | '-' | '.');
+        let follows_small = chars.peek().is_some_and(char::is_ascii_lowercase);
+        let begins = c.is_ascii_uppercase() && (small || (follows_small && !word.is_empty()));
+        if (separates || begins) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if !separates {
+            word.push(c.to_ascii_lowercase());
+        }
+        small = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+fn strip_declaration(line: &[u8]) -> &[u8] {
+    let mut line = trim_end(line, b" \t");
+    for word in [
+        &b"export"[..],
+        b"declare -x",
+        b"local",
+        b"readonly",
+        b"set",
+        b"let",
+        b"const",
+        b"var",
+        b"ENV",
+        b"ARG",
+        b"-",
+        b"+",
+        b"//",
+        b"#",
+    ] {
+        line = trim_end(line.strip_suffix(word).unwrap_or(line), b" \t");
+    }
+    line
+}
+
+/// The longest end of the text whose bytes all fit.
+pub(super) fn tail(text: &[u8], fits: impl Fn(u8) -> bool) -> &[u8] {
+    let len = text.iter().rev().take_while(|b| fits(**b)).count();
+    text.get(text.len() - len..).unwrap_or_default()
+}
+
+pub(super) fn trim_end<'t>(text: &'t [u8], set: &[u8]) -> &'t [u8] {
+    let len = text.iter().rev().take_while(|b| set.contains(b)).count();
+    text.get(..text.len() - len).unwrap_or_default()
+}

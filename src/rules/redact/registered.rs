@@ -1,0 +1,171 @@
+//! Registered values: masked wherever they stand, also in the encodings that tools apply by themselves.
+//!
+//! Best effort against an accident, no claim against code that encodes on purpose. Must not print a value.
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
+use regex::bytes::{Regex, RegexBuilder};
+use thiserror::Error;
+
+use super::window::{Pass, Place, Step};
+use super::{MASK, Rule};
+
+/// The shortest value, and the shortest line of a value, that is registered, in bytes.
+pub const SHORTEST: usize = 6;
+/// Longest piece that is looked for as one, in bytes; longer values are looked for by pieces.
+const PIECE: usize = 1024;
+/// Largest compiled size of all values, in bytes.
+const SIZE_LIMIT: usize = 64 << 20;
+
+/// Why values could not be registered.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RegisterError {
+    /// Together too large.
+    #[error("the registered secrets are too large together: register fewer or shorter ones")]
+    Size,
+}
+
+/// Values in every form that is looked for.
+#[derive(Clone)]
+pub(super) struct Registered {
+    forms: Regex,
+    longest: usize,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Registered(…)")
+    }
+}
+
+impl Registered {
+    /// Nothing when no value is long enough.
+    pub(super) fn new<S: AsRef<str>>(values: &[S]) -> Result<Option<Self>, RegisterError> {
+        let mut forms: Vec<String> =
+            values.iter().flat_map(|value| pieces(value.as_ref())).flat_map(|p| forms(&p)).collect();
+        forms.retain(|form| form.len() >= SHORTEST);
+        // The longest first: of two that begin at one place it is the one that is masked.
+        forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        forms.dedup();
+        let Some(longest) = forms.first().map(String::len) else { return Ok(None) };
+        let alternatives: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+        let forms = RegexBuilder::new(&alternatives.join("|"))
+            .size_limit(SIZE_LIMIT)
+            .build()
+            .map_err(|_| RegisterError::Size)?;
+        Ok(Some(Self { forms, longest }))
+    }
+
+    pub(super) fn pass(&self) -> Search<'_> {
+        Search { registered: self, dropping: 0 }
+    }
+}
+
+/// The value, each of its lines, and pieces of what is too long; a secret file ends with a newline that is not its part.
+fn pieces(value: &str) -> Vec<String> {
+    let value = value.trim_end_matches(['\n', '\r']);
+    let mut found = Vec::new();
+    if value.contains('\n') {
+        found.extend(value.lines().map(str::trim).map(str::to_owned));
+        found.push(value.replace("\r\n", "\n"));
+        found.push(value.replace("\r\n", "\n").replace('\n', "\r\n"));
+    }
+    found.push(value.to_owned());
+    found.retain(|piece| piece.len() >= SHORTEST);
+    found.into_iter().flat_map(|piece| cut(&piece)).collect()
+}
+
+fn cut(value: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = value;
+    while rest.len() > PIECE {
+        let (head, tail) = rest.split_at(rest.floor_char_boundary(PIECE));
+        found.push(head.to_owned());
+        rest = tail;
+    }
+    found.push(rest.to_owned());
+    found
+}
+
+/// The value as it is, in JSON (once and twice), in a URL, and in base64 at each of the three places it may begin.
+fn forms(value: &str) -> Vec<String> {
+    let once = json(value);
+    let mut forms = vec![value.to_owned(), json(&once), once.replace('/', "\\/"), go_json(&once), once];
+    forms.extend([url(value, true), url(value, false), url(value, true).replace("%20", "+")]);
+    for offset in 0..3 {
+        let shifted = [vec![0; offset], value.as_bytes().to_vec()].concat();
+        // Characters that hold bits of what comes before or after the value differ from place to place.
+        let (from, to) = ((offset * 8).div_ceil(6), shifted.len() * 8 / 6);
+        for text in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
+            forms.push(text.get(from..to).unwrap_or_default().to_owned());
+        }
+    }
+    forms
+}
+
+fn json(value: &str) -> String {
+    let quoted = serde_json::Value::from(value).to_string();
+    quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
+}
+
+/// Go escapes three characters more.
+fn go_json(escaped: &str) -> String {
+    escaped.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+fn url(value: &str, upper: bool) -> String {
+    let escape = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if upper => format!("%{byte:02X}"),
+        _ => format!("%{byte:02x}"),
+    };
+    value.bytes().map(escape).collect()
+}
+
+/// The pass over a text.
+#[derive(Debug)]
+pub(super) struct Search<'r> {
+    registered: &'r Registered,
+    dropping: usize,
+}
+
+impl Pass for Search<'_> {
+    /// A value may begin at a place and end as far on as the longest is; a mask may begin in its last byte.
+    fn ahead(&self) -> usize {
+        super::AHEAD.max(2 * self.registered.longest + MASK.len())
+    }
+
+    fn step(&mut self, place: Place<'_>) -> Step {
+        let ahead = place.ahead;
+        if self.dropping > 0 {
+            return Step::Drop(std::mem::take(&mut self.dropping));
+        }
+        if ahead.starts_with(MASK.as_bytes()) {
+            return Step::Old;
+        }
+        // Beyond this a longer value could begin that does not fit in the window.
+        let whole = ahead.len() < self.ahead();
+        let certain =
+            if whole { ahead.len() } else { ahead.len().saturating_sub(self.registered.longest + MASK.len()) };
+        let found = self.registered.forms.find(ahead);
+        let until = found.map_or(ahead.len(), |found| ahead.len().min(found.end() + MASK.len() - 1));
+        // What is masked already parts the text: a second run must not see a value across it.
+        let mask = ahead.get(..until).and_then(|text| text.windows(MASK.len()).position(|w| w == MASK.as_bytes()));
+        let found = match (mask, found) {
+            (Some(mask), Some(found)) if found.end() > mask => {
+                ahead.get(..mask).and_then(|text| self.registered.forms.find(text))
+            }
+            _ => found,
+        };
+        match (found, mask) {
+            (Some(found), _) if found.start() < certain => {
+                self.dropping = found.len();
+                Step::Mask(found.start(), Rule::Registered, "")
+            }
+            (_, Some(mask)) if mask < certain => Step::Keep(mask),
+            _ => Step::Keep(certain),
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The scanner: at each place of a text, what a reader would see there first.
+//!
+//! In this order: what is masked already; the scheme of an HTTP authorization; a name with a value (JSON, YAML, shell,
+//! options, parameters of URLs, passwords in URLs); well-known tokens; key blocks; long opaque runs. A word is taken as a
+//! whole, so that nothing is found in the middle of one. Must not look beyond the place it is given.
+
+use super::key::{self, Key, Kind};
+use super::value::{self, Bare, Until};
+use super::window::{Pass, Place, Step};
+use super::{AHEAD, MASK, Rule, address, opaque, pem, shape};
+
+/// What the scanner is in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Ordinary text.
+    #[default]
+    Text,
+    /// Behind a mask, up to where it ends.
+    Masked(Until),
+    /// A run that is kept, with these bytes beside letters and digits.
+    Kept(&'static [u8]),
+    /// The body of a key block that is kept.
+    Public,
+}
+
+/// A program whose options take secrets, in the line that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    /// `-u user:password`
+    User,
+    /// `-p password`
+    Password,
+    /// The same after `login`.
+    Registry,
+    /// `-ppassword`
+    Glued,
+    /// `-a password`
+    Auth,
+}
+
+/// The pass that finds secrets by what they look like.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scanner {
+    pub(super) mode: Mode,
+    /// So many bytes from here on are part of a run that is not opaque.
+    judged: usize,
+    program: Option<Program>,
+}
+
+impl Pass for Scanner {
+    fn ahead(&self) -> usize {
+        AHEAD
+    }
+
+    fn step(&mut self, place: Place<'_>) -> Step {
+        let step = self.decide(place);
+        match step {
+            Step::Keep(count) => self.judged = self.judged.saturating_sub(count.max(1)),
+            Step::Mask(..) | Step::Drop(_) | Step::Old => self.judged = 0,
+        }
+        step
+    }
+}
+
+impl Scanner {
+    fn decide(&mut self, place: Place<'_>) -> Step {
+        match self.mode {
+            Mode::Text => {}
+            Mode::Masked(until) => {
+                if let Some(count) = self.drop(until, place) {
+                    return Step::Drop(count);
+                }
+                self.mode = Mode::Text;
+            }
+            Mode::Kept(alphabet) => {
+                let count = shape::run(place.ahead, alphabet);
+                if count > 0 {
+                    return Step::Keep(count);
+                }
+                self.mode = Mode::Text;
+            }
+            Mode::Public => {
+                if let Some(count) = pem::public_line(place.ahead) {
+                    return Step::Keep(count);
+                }
+                self.mode = Mode::Text;
+            }
+        }
+        self.text(place)
+    }
+
+    /// How many bytes belong to what is masked; nothing when it ends here.
+    fn drop(&mut self, until: Until, place: Place<'_>) -> Option<usize> {
+        let text = place.ahead;
+        // What is more than one byte long could be cut by the window: its last bytes are left for the next step.
+        let limit = if text.len() < AHEAD { text.len() } else { AHEAD - 160 };
+        let count = match until {
+            Until::Quote(quote, slashes) => value::quoted_len(text, quote, slashes),
+            Until::Tripled(quote) => text.windows(3).position(|w| w == [quote; 3]).unwrap_or(text.len()),
+            Until::Bare(bare) => bare.len(text),
+            Until::Header => text.iter().position(|b| b"\n\"'".contains(b) || *b == b'\\').unwrap_or(text.len()),
+            Until::Line => value::line_len(text),
+            Until::Block(indent) => value::block_len(text, indent),
+            Until::Element => text.iter().position(|b| *b == b'<').unwrap_or(text.len()),
+            Until::Run(alphabet) => {
+                text.iter().take_while(|b| b.is_ascii_alphanumeric() || alphabet.contains(b)).count()
+            }
+            Until::Count(count) => {
+                self.mode = Mode::Text;
+                return (count > 0).then_some(count);
+            }
+            Until::Key { escaped } => pem::body_len(text, escaped).0,
+        };
+        (count > 0).then(|| if count > limit { cut(text, limit) } else { count })
+    }
+
+    fn text(&mut self, place: Place<'_>) -> Step {
+        let text = place.ahead;
+        if text.starts_with(MASK.as_bytes()) {
+            return Step::Old;
+        }
+        match text.first() {
+            Some(b'\n') => {
+                self.program = None;
+                Step::Keep(1)
+            }
+            Some(b'-') => self.dashes(place),
+            Some(b':') => self.url(place).or_else(|| self.assignment(place)).unwrap_or(Step::Keep(1)),
+            Some(b'=') => self.assignment(place).unwrap_or(Step::Keep(1)),
+            Some(b'>') => self.element(place).unwrap_or(Step::Keep(1)),
+            Some(b' ' | b'\t') => self.argument(place).unwrap_or(Step::Keep(1)),
+            Some(b'\\' | b'%' | 0x1b) => Step::Keep(escape_len(text)),
+            Some(b'/') if text.starts_with(b"/9j/") => self.keep(b"+/="),
+            Some(byte) if byte.is_ascii_alphanumeric() || *byte == b'_' => self.word(place),
+            _ => Step::Keep(1),
+        }
+    }
+
+    pub(super) fn mask(&mut self, keep: usize, until: Until, rule: Rule) -> Step {
+        self.mode = Mode::Masked(until);
+        Step::Mask(keep, rule, "")
+    }
+
+    pub(super) fn keep(&mut self, alphabet: &'static [u8]) -> Step {
+        self.mode = Mode::Kept(alphabet);
+        Step::Keep(1)
+    }
+
+    fn dashes(&mut self, place: Place<'_>) -> Step {
+        match pem::begin(place.ahead) {
+            Some(pem::Block::Private(header, escaped)) => self.mask(header, Until::Key { escaped }, Rule::PrivateKey),
+            Some(pem::Block::Public(header)) => {
+                self.mode = Mode::Public;
+                let breaks = place.ahead.get(header..).unwrap_or_default();
+                let escaped = if breaks.first() == Some(&b'\\') { escape_len(breaks) } else { 1 };
+                Step::Keep(header + escaped)
+            }
+            None => Step::Keep(
+                place.ahead.iter().take_while(|b| **b == b'-').count().min(if place.ahead.starts_with(b"------") {
+                    64
+                } else {
+                    1
+                }),
+            ),
+        }
+    }
+
+    fn url(&mut self, place: Place<'_>) -> Option<Step> {
+        place.behind.last().filter(|b| b.is_ascii_alphanumeric())?;
+        let found = address::password(place.ahead, place.ahead.len() >= AHEAD)?;
+        Some(self.mask(found.keep, found.until, Rule::UrlPassword))
+    }
+
+    /// `=`, `:`, `:=`, `=>`, `==` with the name of a secret before it.
+    fn assignment(&mut self, place: Place<'_>) -> Option<Step> {
+        let text = place.ahead;
+        let sign = text.iter().take(3).take_while(|b| b":=>".contains(b)).count();
+        let signs = text.get(..sign)?;
+        if signs.starts_with(b"::") || signs.ends_with(b":") && sign > 1 {
+            return None;
+        }
+        let key = key::behind(place.behind, place.begins)?;
+        let after = text.get(sign..)?;
+        let colon = signs == b":";
+        let compared = signs.starts_with(b"==");
+        match key.kind {
+            Kind::Authorization => self.authorization(&key, sign, after),
+            Kind::Cookie => self.cookie(sign, after, colon),
+            Kind::Human | Kind::Machine => self.value(&key, sign, after, colon, compared),
+        }
+    }
+
+    fn value(&mut self, key: &Key, sign: usize, after: &[u8], colon: bool, compared: bool) -> Option<Step> {
+        let opening = value::open(after, colon && key.quoted);
+        let content = after.get(opening.skip..)?;
+        let keep = sign + opening.skip;
+        if let Some((quote, slashes)) = opening.quote {
+            let len = if opening.tripled { content.len().min(64) } else { value::quoted_len(content, quote, slashes) };
+            let found = content.get(..len)?;
+            let until = if opening.tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
+            return value::plausible(key, found, true, &[]).then(|| self.mask(keep, until, Rule::Assignment));
+        }
+        if compared {
+            return None;
+        }
+        if colon && matches!(content.first(), Some(b'|' | b'>')) {
+            return self.block(key, keep, content);
+        }
+        let bare = if key.query {
+            Bare::Query
+        } else if key.loud && key.line && !colon {
+            Bare::Line
+        } else {
+            Bare::Item
+        };
+        let len = bare.len(content);
+        let (found, rest) = content.split_at_checked(len)?;
+        if !value::plausible(key, found, false, rest) {
+            return colon.then(|| self.phrase(key, keep, content)).flatten();
+        }
+        if colon && key.json {
+            return Some(self.dressed(key, keep, Bare::Item, Rule::Assignment));
+        }
+        let phrase = colon && key.line && !key.quoted && key.kind == Kind::Human && !rest.starts_with(b"\\");
+        let until = if phrase && !rest.starts_with(b" #") && !rest.starts_with(b"\r") {
+            Until::Line
+        } else {
+            Until::Bare(bare)
+        };
+        Some(self.mask(keep, until, Rule::Assignment))
+    }
+
+    /// In JSON a number has no quotes, a mask must.
+    pub(super) fn dressed(&mut self, key: &Key, keep: usize, bare: Bare, rule: Rule) -> Step {
+        let quote = match key.slashes {
+            0 => "\"",
+            1 => "\\\"",
+            3 => "\\\\\\\"",
+            _ => "",
+        };
+        self.mode = Mode::Masked(Until::Bare(bare));
+        Step::Mask(keep, rule, quote)
+    }
+
+    /// `password: correct horse battery` in a line of its own.
+    fn phrase(&mut self, key: &Key, keep: usize, content: &[u8]) -> Option<Step> {
+        let line = content.get(..value::line_len(content))?.trim_ascii_end();
+        let end = line.windows(2).position(|w| w == b" #").unwrap_or(line.len());
+        let phrase = line.get(..end)?.trim_ascii_end();
+        let words = phrase.contains(&b' ') && phrase.iter().all(|b| b.is_ascii_alphanumeric() || b" -_!?.".contains(b));
+        let fits = key.line && !key.quoted && !key.loud && key.kind == Kind::Human && words;
+        (fits && value::plausible(key, phrase, false, &[]))
+            .then(|| self.mask(keep, Until::Count(phrase.len()), Rule::Assignment))
+    }
+
+    /// `password: |` with the value in the lines below.
+    fn block(&mut self, key: &Key, keep: usize, content: &[u8]) -> Option<Step> {
+        let head = content.iter().take(4).take_while(|b| b"|>+-0123456789".contains(b)).count();
+        let lines = content.get(head..)?.strip_prefix(b"\n")?;
+        let indent = lines.iter().take_while(|b| **b == b' ').count();
+        let masked = lines.get(indent..)?.starts_with(MASK.as_bytes());
+        let nested = lines.get(indent..)?.starts_with(b"-----");
+        (key.first && indent > key.indent && !masked && !nested)
+            .then(|| self.mask(keep + head + 1 + indent, Until::Block(key.indent), Rule::Assignment))
+    }
+
+    /// `<password>…</password>`
+    fn element(&mut self, place: Place<'_>) -> Option<Step> {
+        let name = value::element(place.behind)?;
+        let content = place.ahead.get(1..)?;
+        let len = content.iter().position(|b| *b == b'<').unwrap_or(content.len());
+        let (found, rest) = content.split_at_checked(len)?;
+        let closes = rest.strip_prefix(b"</").is_some_and(|rest| rest.starts_with(name));
+        // Two strings of a list hold the tags, not one the element.
+        let parted = found.windows(2).any(|w| matches!(w, b"\"," | b"\":" | b"\"}" | b"\"]"));
+        let old = found == MASK.as_bytes() || found.starts_with(b"$");
+        let given = closes && !parted && !old && !found.trim_ascii().is_empty();
+        given.then(|| self.mask(1, Until::Element, Rule::Assignment))
+    }
+
+    /// A blank with the option or the word before it that a secret follows.
+    fn argument(&mut self, place: Place<'_>) -> Option<Step> {
+        let last = key::tail(place.behind, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+        if last.len() < 2 || last.len() > 64 {
+            return None;
+        }
+        let before = place.behind.get(..place.behind.len() - last.len())?;
+        let opening = value::open(place.ahead, false);
+        let content = place.ahead.get(opening.skip..)?;
+        if last.starts_with(b"-") {
+            return self.option(last, &opening, content, place);
+        }
+        let lower = last.to_ascii_lowercase();
+        let previous = key::trim_end(before, b" ");
+        let sql = opening.quote.is_some()
+            && (lower == b"password" || lower == b"by" && previous.to_ascii_lowercase().ends_with(b"identified"));
+        let netrc = lower == b"password" && {
+            let login = key::tail(previous, |b| !b.is_ascii_whitespace());
+            let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" ");
+            line.ends_with(b"login")
+        };
+        let defined = [&b"ENV"[..], b"ARG", b"#define", b"setx", b"set"].iter().any(|word| previous.ends_with(word));
+        if !sql && !netrc && !defined {
+            return None;
+        }
+        let key = key::behind(place.behind, place.begins).filter(|k| matches!(k.kind, Kind::Human | Kind::Machine));
+        if !sql && key.is_none() {
+            return None;
+        }
+        let loud = Key { loud: true, kind: Kind::Human, ..key.unwrap_or_else(sql_key) };
+        self.given(&loud, &opening, content, Bare::Word)
+    }
+
+    fn option(&mut self, last: &[u8], opening: &value::Opening, content: &[u8], place: Place<'_>) -> Option<Step> {
+        if content.starts_with(b"-") && opening.quote.is_none() {
+            return None;
+        }
+        let user = self.program == Some(Program::User) && matches!(last, b"-u" | b"--user" | b"--proxy-user" | b"-U");
+        if user {
+            let name =
+                content.iter().take(256).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
+            let secret = content.get(name..)?.strip_prefix(b":")?;
+            let skip = opening.skip + name + 1;
+            return self.given(&sql_key(), &value::Opening { skip, ..*opening }, secret, Bare::Word);
+        }
+        let short = matches!((self.program, last), (Some(Program::Password), b"-p") | (Some(Program::Auth), b"-a"));
+        if short {
+            return self.given(&sql_key(), opening, content, Bare::Word);
+        }
+        let key = key::behind(place.behind, place.begins)?;
+        let loud = Key { loud: true, ..key };
+        matches!(loud.kind, Kind::Human | Kind::Machine).then_some(())?;
+        self.given(&loud, opening, content, Bare::Word)
+    }
+
+    /// Masks a value that is certainly meant as one.
+    fn given(&mut self, key: &Key, opening: &value::Opening, content: &[u8], bare: Bare) -> Option<Step> {
+        let (len, until) = match opening.quote {
+            Some((quote, slashes)) => (value::quoted_len(content, quote, slashes), Until::Quote(quote, slashes)),
+            None => (bare.len(content), Until::Bare(bare)),
+        };
+        let found = content.get(..len)?;
+        value::plausible(key, found, opening.quote.is_some(), content.get(len..)?)
+            .then(|| self.mask(opening.skip, until, Rule::Assignment))
+    }
+
+    /// A word begins here.
+    fn word(&mut self, place: Place<'_>) -> Step {
+        let text = place.ahead;
+        let len = shape::until_mask(text.get(..word_len(text)).unwrap_or_default());
+        let word = text.get(..len).unwrap_or_default();
+        if let Some(step) = self.scheme(word, text).or_else(|| self.harmless(word, text)) {
+            return step;
+        }
+        if place.behind.ends_with(b"-") && word.first() == Some(&b'p') && self.program == Some(Program::Glued) {
+            let opens = key::trim_end(place.behind, b"-").ends_with(b" ") && !place.behind.ends_with(b"--");
+            if opens && Bare::Word.len(text) >= 4 && !text.starts_with(b"p$") {
+                return self.mask(1, Until::Bare(Bare::Word), Rule::Assignment);
+            }
+        }
+        if let Some((keep, until)) = shape::find(text) {
+            return self.mask(keep, until, Rule::TokenShape);
+        }
+        if self.judged == 0 {
+            let run = text.get(..opaque::run_len(text)).unwrap_or_default();
+            let run = run.get(..shape::until_mask(run)).unwrap_or_default();
+            if opaque::is_opaque(run) {
+                return self.mask(0, Until::Run(b"+/_-="), Rule::OpaqueRun);
+            }
+            self.judged = run.len();
+        }
+        self.program = program(word, self.program).or(self.program);
+        Step::Keep(len)
+    }
+}
+
+/// The key of a value that stands at a known place.
+fn sql_key() -> Key {
+    Key {
+        kind: Kind::Human,
+        name: String::new(),
+        quoted: false,
+        json: false,
+        slashes: 0,
+        loud: true,
+        flag: true,
+        query: false,
+        first: false,
+        line: false,
+        item: false,
+        indent: 0,
+    }
+}
+
+/// A place near `limit` that does not part backslashes from what they escape.
+fn cut(text: &[u8], limit: usize) -> usize {
+    let head = text.get(..limit).unwrap_or(text);
+    let slashes = head.iter().rev().take_while(|b| **b == b'\\').count();
+    if slashes < head.len() { head.len() - slashes } else { head.len() }
+}
+
+fn word_len(text: &[u8]) -> usize {
+    text.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+}
+
+fn program(word: &[u8], known: Option<Program>) -> Option<Program> {
+    match word {
+        b"login" if known == Some(Program::Registry) => Some(Program::Password),
+        b"curl" | b"wget" | b"http" | b"xh" => Some(Program::User),
+        b"sshpass" | b"mongosh" | b"mongo" => Some(Program::Password),
+        b"docker" | b"podman" | b"helm" | b"az" | b"buildah" | b"crane" => Some(Program::Registry),
+        b"mysql" | b"mysqldump" | b"mariadb" | b"mysqladmin" | b"7z" => Some(Program::Glued),
+        b"redis" => Some(Program::Auth),
+        _ => None,
+    }
+}
+
+/// Bytes of an escape: `\n`, `\u0000`, `%2F`, a sequence that colours a terminal.
+fn escape_len(text: &[u8]) -> usize {
+    let hex =
+        |from: usize, to: usize| text.get(from..to).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    match (text.first(), text.get(1)) {
+        (Some(b'%'), _) if hex(1, 3) => 3,
+        (Some(b'\\'), Some(b'u')) if hex(2, 6) => 6,
+        (Some(b'\\'), Some(b'x')) if hex(2, 4) => 4,
+        (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f' | b'\\')) => 2,
+        (Some(0x1b), Some(b'[')) => {
+            2 + text
+                .get(2..)
+                .unwrap_or_default()
+                .iter()
+                .take(24)
+                .take_while(|b| b.is_ascii_digit() || **b == b';')
+                .count()
+                + 1
+        }
+        _ => 1,
+    }
+}

@@ -1,0 +1,338 @@
+//! Values: where one begins and ends, and whether it may be a secret.
+//!
+//! A reference to a secret (`$TOKEN`, `{{ password }}`), a type, a call or the name of another value is none. In doubt it
+//! is one. Must not look further than the place it is given.
+
+use super::MASK;
+use super::key::{self, Key, Kind};
+
+/// Where a mask ends: what is dropped up to there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// A closing quote after so many backslashes, or the end of the line.
+    Quote(u8, usize),
+    /// Three quotes of this kind.
+    Tripled(u8),
+    /// A blank, a quote, or another byte that ends a word of this kind.
+    Bare(Bare),
+    /// The end of the line or the quotes round it.
+    Header,
+    /// The end of the line.
+    Line,
+    /// The end of a block that is indented further than this.
+    Block(usize),
+    /// A `<`.
+    Element,
+    /// The end of a run of letters, digits and these.
+    Run(&'static [u8]),
+    /// So many bytes.
+    Count(usize),
+    /// The end line of a private key; in a string also the end of the string.
+    Key {
+        /// The key is in one line, its line breaks escaped.
+        escaped: bool,
+    },
+}
+
+/// What ends a value without quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bare {
+    /// A blank or a quote: a token, of which commas may be part.
+    Word,
+    /// Also `,;&)}]<>|`: a value among others.
+    Item,
+    /// Also `&` and `#`: a parameter of a URL.
+    Query,
+    /// A blank: the value of a line of its own.
+    Line,
+}
+
+impl Bare {
+    /// How many bytes of a value there are before it ends, and whether it ends there for certain.
+    pub(super) fn len(self, text: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(byte) = text.get(at) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => break,
+                b'"' | b'\'' | b'`' if self != Self::Line => break,
+                b'\\' => match escape(text.get(at..).unwrap_or_default()) {
+                    Some(len) => {
+                        at += len;
+                        continue;
+                    }
+                    None => break,
+                },
+                b',' | b';' | b')' | b'}' | b']' | b'<' | b'>' | b'|' if self == Self::Item => break,
+                b'&' if matches!(self, Self::Item | Self::Query) => break,
+                b'#' | b'<' | b'>' if self == Self::Query => break,
+                b';' | b'&' | b'|' if self == Self::Line && text.get(at + 1).is_none_or(u8::is_ascii_whitespace) => {
+                    break;
+                }
+                b'&' | b'|' if self == Self::Line && text.get(at + 1) == Some(byte) => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        at.min(text.len())
+    }
+}
+
+/// Bytes of an escape that belong to a value: a pair; none where it is an escaped quote or line break.
+fn escape(text: &[u8]) -> Option<usize> {
+    let slashes = text.iter().take(64).take_while(|b| **b == b'\\').count();
+    match text.get(slashes) {
+        Some(b'"' | b'\'') => None,
+        Some(b'n' | b'r' | b't') if slashes == 1 => None,
+        _ => Some(2),
+    }
+}
+
+/// How a value begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opening {
+    /// Bytes before the value itself: blanks, a prefix, quotes.
+    pub skip: usize,
+    /// The quote and the backslashes before it.
+    pub quote: Option<(u8, usize)>,
+    /// The quote stands three times.
+    pub tripled: bool,
+}
+
+/// Finds the begin of a value.
+pub(super) fn open(text: &[u8], lines: bool) -> Opening {
+    let blank = |b: &&u8| matches!(**b, b' ' | b'\t') || (lines && matches!(**b, b'\n' | b'\r'));
+    let blanks = text.iter().take(256).take_while(blank).count();
+    let rest = text.get(blanks..).unwrap_or_default();
+    // `f"…"`, `rb"…"`, `$'…'`, `@"…"`
+    let prefix = rest.iter().take(2).take_while(|b| b"frbuRFBU$@&".contains(b)).count();
+    let slashes = |at: usize| rest.get(at..).unwrap_or_default().iter().take(64).take_while(|b| **b == b'\\').count();
+    for at in [prefix, 0] {
+        let slashes = slashes(at);
+        if let Some(quote @ (b'"' | b'\'' | b'`')) = rest.get(at + slashes) {
+            let after = rest.get(at + slashes..).unwrap_or_default();
+            let tripled = slashes == 0 && after.starts_with(&[*quote; 3]);
+            let skip = blanks + at + slashes + if tripled { 3 } else { 1 };
+            return Opening { skip, quote: Some((*quote, slashes)), tripled };
+        }
+    }
+    Opening { skip: blanks, quote: None, tripled: false }
+}
+
+/// Bytes of a quoted value before its closing quote or the end of the line.
+pub(super) fn quoted_len(text: &[u8], quote: u8, depth: usize) -> usize {
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'\n' => break,
+            b if *b == quote && depth == 0 => match text.get(at + 1..) {
+                // YAML and SQL double a quote that is meant, a shell leaves the quotes for it.
+                Some(rest) if quote == b'\'' && at > 0 && rest.starts_with(b"'") => at += 2,
+                Some(rest) if quote == b'\'' && rest.starts_with(b"\\''") => at += 4,
+                _ => break,
+            },
+            // The string round the value ends.
+            b'"' if depth > 0 => break,
+            b'"' if quote != b'"' && ends_string(text.get(at + 1..)) => break,
+            b'\\' => {
+                let slashes = text.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'\\').count();
+                let quoted = text.get(at + slashes) == Some(&quote);
+                let ends = quote != b'"' && text.get(at + slashes) == Some(&b'"');
+                if ends && ends_string(text.get(at + slashes + 1..)) {
+                    break;
+                }
+                if quoted && slashes < depth {
+                    break;
+                }
+                if quoted && slashes % (2 * depth + 2) == depth {
+                    return at + slashes - depth;
+                }
+                // An escaped quote is the value's own.
+                at += slashes + usize::from(quoted);
+            }
+            _ => at += 1,
+        }
+    }
+    at.min(text.len())
+}
+
+/// Whether a `"` before this ends a string of JSON.
+fn ends_string(after: Option<&[u8]>) -> bool {
+    after.and_then(<[u8]>::first).is_none_or(|b| b",:}]\n\\".contains(b))
+}
+
+/// Words that stand for a value or say something about one.
+const KEYWORDS: &str = " any args arg bool boolean bytes const data default denied disabled does \
+    empty enabled enter error expired failed false file for from has hash \
+    hidden in incorrect input int integer invalid is it key let line \
+    match missing mismatch must name new nil no none not null number \
+    object of off on option optional or password provided raw redacted required \
+    response result self set should str string text the this to too \
+    true type undefined unexpected unknown unset use used using valid value var \
+    void was will with wrong yes you your and ";
+fn is_keyword(word: &str) -> bool {
+    KEYWORDS.split(' ').any(|known| !known.is_empty() && known == word)
+}
+
+/// Parts of names: a value that holds one is the name of another value.
+const NAMING: [&str; 9] =
+    ["password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "credential", "pwd"];
+
+/// Whether a value may be a secret.
+pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> bool {
+    let Ok(value) = std::str::from_utf8(value) else { return !value.is_empty() };
+    if value.is_empty() || value == MASK || is_reference(value) {
+        return false;
+    }
+    // The quote closed something: `log('token:', token)`.
+    if quoted && [", ", ")", ","].iter().any(|p| value.starts_with(p)) {
+        return false;
+    }
+    let lower = value.to_ascii_lowercase();
+    let word = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    if is_keyword(word) || word.is_empty() && value.len() < 4 || is_repeated(value) {
+        return false;
+    }
+    if value.contains(char::is_whitespace) {
+        // A sentence about the secret, not the secret.
+        let sentence =
+            value.split_whitespace().filter(|w| w.chars().all(|c| c.is_alphabetic() || ".,?!:'".contains(c))).count();
+        let about = NAMING.iter().any(|n| lower.contains(n)) || lower.split_whitespace().any(is_keyword);
+        return !(sentence >= 2 && (about || key.kind == Kind::Machine));
+    }
+    let digit = value.bytes().any(|b| b.is_ascii_digit());
+    let name = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:$>".contains(&b));
+    let naming = name && NAMING.iter().any(|n| lower.contains(n)) && !(digit && value.len() > 24);
+    if quoted {
+        return (!naming || digit)
+            && (key.kind == Kind::Human || key.loud || key.query || is_random_enough(value, digit));
+    }
+    if naming && !(key.loud && digit) || is_expression(value, after) {
+        return false;
+    }
+    if key.loud || key.query {
+        return true;
+    }
+    if value.bytes().all(|b| b.is_ascii_digit()) && (value.len() < 4 || key.kind == Kind::Machine) {
+        return false;
+    }
+    match key.kind {
+        Kind::Human => digit || !name || value.contains('-') || is_whole(key, value, after),
+        Kind::Machine => is_random_enough(value, digit),
+        Kind::Authorization | Kind::Cookie => true,
+    }
+}
+
+/// A plain word is taken for a password where it is all that is said: `password: hunter`, not `token: unexpected end`.
+fn is_whole(key: &Key, value: &str, after: &[u8]) -> bool {
+    let ends = after.iter().find(|b| !matches!(b, b' ' | b'\t' | b'\r')).is_none_or(|b| b"\n,}#&".contains(b));
+    let typed =
+        value.starts_with(|c: char| c.is_ascii_uppercase()) && !value.ends_with(|c: char| c.is_ascii_uppercase());
+    value.len() > 2 && ((key.first || key.item) && ends && !typed)
+}
+
+/// Long enough, and not a plain word.
+fn is_random_enough(value: &str, digit: bool) -> bool {
+    let upper = value.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
+    let lower = value.bytes().any(|b| b.is_ascii_lowercase());
+    let short = value.len() < 6;
+    let words = value.bytes().all(|b| b.is_ascii_lowercase() || b"_-.".contains(&b));
+    !short && (digit || (upper > 3 && lower && value.len() >= 12) || (value.len() >= 24 && !words))
+}
+
+/// `$NAME`, `${…}`, `$(…)`, `{{…}}`, `{name}`, `<…>`, `%s`, `:name`, `***`.
+fn is_reference(value: &str) -> bool {
+    let named = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic() || "_{(".contains(c));
+    let ends_name =
+        |rest: &str| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"_{}()[].:?>-\"' $/@&=".contains(&b));
+    if let Some(rest) = value.strip_prefix('$') {
+        let shouted = !rest.bytes().any(|b| b.is_ascii_lowercase());
+        let digits = rest.bytes().any(|b| b.is_ascii_digit());
+        if rest.len() == 1 && rest.starts_with(|c: char| c.is_ascii_digit() || "@#*?".contains(c)) {
+            return true;
+        }
+        return rest.starts_with(['{', '(', '$']) || (named(rest) && ends_name(rest) && (shouted || !digits));
+    }
+    let all = |c: char| value.chars().all(|d| d == c);
+    value.starts_with("{{")
+        || (value.starts_with('{') && value.ends_with('}') && ends_name(value))
+        || value.starts_with("#{")
+        || (value.starts_with('<') && (value.ends_with('>') || value.len() < 3))
+        || value.starts_with("%(")
+        || matches!(value, "%s" | "%v" | "%q" | "{}" | "?" | "...")
+        || value.starts_with("%env")
+        || [
+            "env:",
+            "env.",
+            "file:",
+            "vault:",
+            "op://",
+            "arn:aws:",
+            "secretref:",
+            "process.env",
+            "os.environ",
+            "config.",
+            "var.",
+            "self.",
+            "this.",
+            "args.",
+            "opts.",
+            "import.meta",
+            "ENV[",
+        ]
+        .iter()
+        .any(|p| value.starts_with(p))
+        || all('*')
+        || all('x')
+        || all('X')
+        || all('.')
+        || all('-')
+        || all('•')
+        || all('?')
+}
+
+fn is_repeated(value: &str) -> bool {
+    let mut chars = value.chars();
+    let first = chars.next();
+    value.len() > 2 && chars.all(|c| Some(c) == first)
+}
+
+/// A call, an index, a member: code, not text.
+fn is_expression(value: &str, after: &[u8]) -> bool {
+    let head = value.split(['(', '[', '<', '{']).next().unwrap_or_default();
+    let opens = head.len() < value.len() || matches!(after.first(), Some(b'(' | b'[' | b'<' | b'{'));
+    let path = |text: &str| {
+        let start = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '&' || c == '*');
+        start && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:&*>-!?".contains(&b))
+    };
+    let member = value.contains('.') || value.contains("->") || value.contains("::");
+    let segments = value.split(['.', ':', '>', '-']).filter(|s| !s.is_empty());
+    let plain = segments.clone().all(|s| s.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'));
+    (opens && path(head)) || (member && plain && path(value) && segments.count() > 1)
+}
+
+/// Bytes of the line from here on.
+pub(super) fn line_len(text: &[u8]) -> usize {
+    text.iter().position(|b| *b == b'\n').unwrap_or(text.len())
+}
+
+/// Bytes of a block that is indented further than its name: whole lines, as many as are there.
+pub(super) fn block_len(text: &[u8], indent: usize) -> usize {
+    let mut at = line_len(text);
+    while let Some(rest) = text.get(at + 1..) {
+        let blanks = rest.iter().take_while(|b| **b == b' ').count();
+        let ends = matches!(rest.get(blanks), Some(b) if *b != b'\n' && *b != b'\r');
+        if rest.is_empty() || (ends && blanks <= indent) {
+            break;
+        }
+        at += 1 + line_len(rest);
+    }
+    at.min(text.len())
+}
+
+/// The name of an element whose tag ends at the end of the text, if it is that of a secret: `<password>`.
+pub(super) fn element(behind: &[u8]) -> Option<&[u8]> {
+    let name = key::tail(behind, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    let before = behind.get(..behind.len() - name.len())?;
+    let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
+    (before.ends_with(b"<") && matches!(kind, Kind::Human | Kind::Machine)).then_some(name)
+}

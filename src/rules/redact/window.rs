@@ -1,0 +1,146 @@
+//! The window: runs a pass over text so that each decision sees the same bytes, however the text was cut.
+//!
+//! A pass is only asked where all it may look at is there, or the text has ended; so streaming and whole text cannot
+//! differ. Must not know what a secret is.
+
+use super::{Hits, MASK, Rule};
+
+/// How many bytes before a place a decision may look at.
+pub(super) const BEHIND: usize = 128;
+
+/// What is done at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// So many bytes are kept.
+    Keep(usize),
+    /// So many bytes are kept, then a mask is set, between these quotes.
+    Mask(usize, Rule, &'static str),
+    /// So many bytes are dropped: a mask stands for them already.
+    Drop(usize),
+    /// The text that is already a mask.
+    Old,
+}
+
+/// What stands round a place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'t> {
+    /// Up to [`BEHIND`] bytes before it, not further than the last mask.
+    pub behind: &'t [u8],
+    /// Whether nothing is before `behind`: the text begins there.
+    pub begins: bool,
+    /// Bytes from it on, as many as the pass looks ahead, or up to the end of the text.
+    pub ahead: &'t [u8],
+}
+
+/// A decision at each place of a text.
+pub(super) trait Pass {
+    /// How many bytes ahead a decision looks.
+    fn ahead(&self) -> usize;
+    /// Decides. A step of no bytes that sets no mask counts as one byte kept.
+    fn step(&mut self, place: Place<'_>) -> Step;
+}
+
+/// A pass with the text it has not decided yet.
+#[derive(Debug)]
+pub(super) struct Machine<P> {
+    pass: P,
+    buffer: String,
+    cursor: Cursor,
+}
+
+/// Where a pass is in a buffer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cursor {
+    at: usize,
+    floor: usize,
+    masked: bool,
+}
+
+impl<P: Pass> Machine<P> {
+    pub(super) fn new(pass: P) -> Self {
+        Self { pass, buffer: String::new(), cursor: Cursor::default() }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Takes a chunk and appends what is decided by now.
+    pub(super) fn feed(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
+        let mut chunk = chunk;
+        // A chunk larger than the window goes in by pieces, so that what is held does not depend on the sender.
+        while chunk.len() > self.pass.ahead() {
+            let (piece, rest) = chunk.split_at(chunk.floor_char_boundary(self.pass.ahead()));
+            self.take(piece, false, out, hits);
+            chunk = rest;
+        }
+        self.take(chunk, last, out, hits);
+    }
+
+    fn take(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.push_str(chunk);
+        self.run(&buffer, last, out, hits);
+        // Compacted only when half of it is done with: each byte is moved a bounded number of times.
+        let done = buffer.floor_char_boundary(self.cursor.at.saturating_sub(BEHIND));
+        if done > buffer.len() / 2 {
+            buffer.drain(..done);
+            self.cursor.at -= done;
+            // Text was before what is left now: a place there is not the beginning.
+            self.cursor.masked |= self.cursor.floor < done;
+            self.cursor.floor = self.cursor.floor.saturating_sub(done);
+        }
+        self.buffer = buffer;
+    }
+
+    /// Decides as much of `text` as can be decided.
+    pub(super) fn run(&mut self, text: &str, last: bool, out: &mut String, hits: &mut Hits) {
+        let bytes = text.as_bytes();
+        let window = self.pass.ahead();
+        let mut kept = self.cursor.at;
+        while self.cursor.at < bytes.len() && (last || bytes.len() - self.cursor.at >= window) {
+            let at = self.cursor.at;
+            let low = self.cursor.floor.max(at.saturating_sub(BEHIND));
+            let place = Place {
+                behind: bytes.get(low..at).unwrap_or_default(),
+                begins: low == 0 && !self.cursor.masked,
+                ahead: bytes.get(at..bytes.len().min(at + window)).unwrap_or_default(),
+            };
+            match self.pass.step(place) {
+                Step::Keep(count) => self.cursor.at = advance(text, at, count.max(1)),
+                Step::Drop(count) => {
+                    out.push_str(text.get(kept..at).unwrap_or_default());
+                    self.cursor.at = advance(text, at, count.max(1));
+                    kept = self.cursor.at;
+                    self.bar();
+                }
+                Step::Mask(count, rule, quote) => {
+                    self.cursor.at = advance(text, at, count);
+                    out.push_str(text.get(kept..self.cursor.at).unwrap_or_default());
+                    for part in [quote, MASK, quote] {
+                        out.push_str(part);
+                    }
+                    hits.count(rule);
+                    kept = self.cursor.at;
+                    self.bar();
+                }
+                Step::Old => {
+                    self.cursor.at = advance(text, at, MASK.len());
+                    self.bar();
+                }
+            }
+        }
+        out.push_str(text.get(kept..self.cursor.at).unwrap_or_default());
+    }
+
+    /// What is before a mask is no context for what is after it: a second run sees the mask instead.
+    fn bar(&mut self) {
+        self.cursor.floor = self.cursor.at;
+        self.cursor.masked = true;
+    }
+}
+
+/// The place so many bytes on, moved to the end of a character.
+fn advance(text: &str, at: usize, count: usize) -> usize {
+    text.ceil_char_boundary((at + count).min(text.len()))
+}
