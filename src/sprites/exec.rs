@@ -5,6 +5,9 @@
 //! An exit code comes from the peer's exit message or not at all.
 
 mod open;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod replay;
 mod task;
 
 use std::fmt;

@@ -45,6 +45,9 @@ pub use checkpoints::Checkpoint;
 pub use client::Client;
 pub use config::{Config, ConfigError};
 pub use error::{Error, ExecError, HeldReason, LimitReason};
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use exec::replay;
 pub use exec::{Exec, ExecEvent, ExecRequest, ExecStdin, LostReason, OnDrop};
 pub use files::{DirEntry, EntryKind};
 pub use kill::Killed;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use reqwest::StatusCode;
 use reqwest::header::{
     AUTHORIZATION, CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use reqwest::{StatusCode, Upgraded};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -151,7 +151,8 @@ impl Client {
     }
 }
 
-async fn websocket(upgraded: Upgraded) -> WebSocketStream<Upgraded> {
+/// A WebSocket over an upgraded connection, with bounds on what a peer can make it hold.
+pub(in super::super) async fn websocket<S: task::Stream>(upgraded: S) -> WebSocketStream<S> {
     let config = WebSocketConfig::default()
         .read_buffer_size(32 * 1024)
         .write_buffer_size(0)

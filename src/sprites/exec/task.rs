@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use reqwest::Upgraded;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
@@ -36,18 +36,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Closing politely is worth this long, and nobody waits for it.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-type Socket = WebSocketStream<Upgraded>;
+/// What a WebSocket runs over.
+pub(in super::super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
 /// What the exec was opened for.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) on: Awake,
-    pub(super) on_drop: OnDrop,
+pub(in super::super) struct Asked {
+    pub(in super::super) on: Awake,
+    pub(in super::super) on_drop: OnDrop,
     /// As they will stand in the list of sessions, joined by spaces.
-    pub(super) arguments: Vec<String>,
+    pub(in super::super) arguments: Vec<String>,
 }
 
-pub(super) fn spawn(socket: Socket, client: &Client, asked: Asked) -> Exec {
+pub(in super::super) fn spawn<S: Stream>(socket: WebSocketStream<S>, client: &Client, asked: Asked) -> Exec {
     let (events, receiver) = mpsc::channel(UNREAD_EVENTS);
     let (stdin, pieces) = mpsc::channel(UNSENT_PIECES);
     let (parting, parted) = oneshot::channel();
@@ -65,9 +68,9 @@ pub(super) fn spawn(socket: Socket, client: &Client, asked: Asked) -> Exec {
     Exec { events: receiver, stdin: ExecStdin { queue: stdin }, session: None, terminal: None, parting: Some(parting) }
 }
 
-async fn run(
-    mut reader: Reader,
-    mut sink: SplitSink<Socket, Message>,
+async fn run<S: Stream>(
+    mut reader: Reader<S>,
+    mut sink: SplitSink<WebSocketStream<S>, Message>,
     pieces: mpsc::Receiver<StdinPiece>,
     parted: oneshot::Receiver<OnDrop>,
     client: Client,
@@ -114,7 +117,7 @@ async fn run(
 
 /// Ends a command that nobody waits for any more: by its id, if the list shows it there with our arguments, for ids are
 /// reused. Best effort: `max_run_after_disconnect` stands behind it.
-async fn end(mut reader: Reader, sink: SplitSink<Socket, Message>, client: &Client) {
+async fn end<S: Stream>(mut reader: Reader<S>, sink: SplitSink<WebSocketStream<S>, Message>, client: &Client) {
     let named = timeout(NAMED_WITHIN, reader.name()).await;
     let asked = reader.asked.clone();
     let session = reader.session.take();
@@ -139,7 +142,11 @@ async fn end(mut reader: Reader, sink: SplitSink<Socket, Message>, client: &Clie
 }
 
 /// Sends standard input and pings until the socket breaks. After the end of input only pings.
-async fn write(sink: &mut SplitSink<Socket, Message>, mut pieces: mpsc::Receiver<StdinPiece>, ping_interval: Duration) {
+async fn write<S: Stream>(
+    sink: &mut SplitSink<WebSocketStream<S>, Message>,
+    mut pieces: mpsc::Receiver<StdinPiece>,
+    ping_interval: Duration,
+) {
     let mut pings = interval_at(Instant::now() + ping_interval, ping_interval);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut open = true;
@@ -177,8 +184,8 @@ async fn write(sink: &mut SplitSink<Socket, Message>, mut pieces: mpsc::Receiver
     }
 }
 
-struct Reader {
-    stream: SplitStream<Socket>,
+struct Reader<S> {
+    stream: SplitStream<WebSocketStream<S>>,
     events: mpsc::Sender<Delivery>,
     unread: Arc<Semaphore>,
     dead_after: Duration,
@@ -187,7 +194,7 @@ struct Reader {
     asked: Asked,
 }
 
-impl Reader {
+impl<S: Stream> Reader<S> {
     /// Delivers until the end, and returns the terminal event, undelivered.
     async fn read(&mut self) -> ExecEvent {
         let mut exit_text = None;

@@ -3,6 +3,8 @@
 mod exec;
 mod http;
 mod server;
+mod tls;
+mod wire;
 
 use std::time::Duration;
 
