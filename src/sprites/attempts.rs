@@ -61,7 +61,7 @@ impl Client {
         E: Failure,
         F: Future<Output = Result<T, E>>,
     {
-        let deadline = Instant::now() + self.config().operation_timeout.max(timeout);
+        let deadline = Instant::now() + self.whole(timeout);
         let mut attempt = 1;
         let mut last = None;
         loop {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::HeaderValue;
@@ -29,6 +30,7 @@ pub struct Client {
 struct Options {
     priority: Option<Priority>,
     once: bool,
+    within: Option<Duration>,
 }
 
 struct Inner {
@@ -75,6 +77,18 @@ impl Client {
     #[must_use]
     pub fn without_retries(&self) -> Self {
         Self { options: Options { once: true, ..self.options }, ..self.clone() }
+    }
+
+    /// The same client, whose calls end within this time each, the wait for their turn included. An exec that could not be
+    /// sent by then is [`NotStarted`](super::ExecError::NotStarted); one that was sent and not answered is `Unknown`.
+    #[must_use]
+    pub fn within(&self, limit: Duration) -> Self {
+        Self { options: Options { within: Some(limit), ..self.options }, ..self.clone() }
+    }
+
+    /// The deadline of a whole call whose single attempt may take `timeout`.
+    pub(super) fn whole(&self, timeout: Duration) -> Duration {
+        self.options.within.unwrap_or_else(|| self.config().operation_timeout.max(timeout))
     }
 
     pub(super) fn retries(&self) -> bool {

@@ -28,7 +28,7 @@ use crate::{
         output::{Capture, Captured, Room, Source},
         runner::{self, Launch},
     },
-    sprites::{Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop},
+    sprites::{self, Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop},
 };
 
 /// How old the read of the rules may be when the command is started.
@@ -172,7 +172,7 @@ enum Opened {
     Unknown,
 }
 
-/// Opens the exec. Only failures before the handshake was sent are tried again.
+/// Opens the exec. Only what was not sent, or was refused with 429, is tried again.
 async fn open(
     context: &Context,
     request: &ExecRequest,
@@ -192,23 +192,26 @@ async fn open(
         if context.lease.license().is_err() {
             return Opened::Never("the operator is about to lose its Lease".to_owned());
         }
-        // No later than the proof is good for: what was not sent by then is taken for sent, and found out by adoption.
+        // No later than the proof is good for.
         let left = PROOF_GOOD_FOR.saturating_sub(proved.at.elapsed());
-        let opened = timeout(left, sprites.exec(&proved.on, request)).await;
-        let error = match opened {
-            Ok(Ok(exec)) => return Opened::Exec(exec),
-            Ok(Err(error)) => error,
-            Err(_) => return Opened::Unknown,
+        let error = match sprites.within(left).exec(&proved.on, request).await {
+            Ok(exec) => return Opened::Exec(exec),
+            Err(error) => error,
         };
         tracing::warn!(%error, "an exec could not be opened");
         match error {
-            ExecError::NotStarted(error) => match pauses.next() {
-                Some(pause) => sleep(*pause).await,
-                None => return Opened::Never(format!("the platform could not be reached ({})", error.kind())),
-            },
+            // Not sent, or refused for now with 429: the limiter holds the next try back for as long as the platform asks.
+            ExecError::NotStarted(error) | ExecError::Refused(error @ sprites::Error::RateLimited { .. })
+                if !error.is_capacity() =>
+            {
+                match pauses.next() {
+                    Some(pause) => sleep(*pause).await,
+                    None => return Opened::Never(format!("the platform could not be reached ({})", error.kind())),
+                }
+            }
             // A gateway may answer for a command that already runs; any other refusal started nothing.
             error if error.may_have_started() => return Opened::Unknown,
-            ExecError::Refused(error) | ExecError::Unknown(error) => {
+            ExecError::NotStarted(error) | ExecError::Refused(error) | ExecError::Unknown(error) => {
                 return Opened::Never(format!("the platform refused the exec ({})", error.kind()));
             }
         }

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::super::{Client, CreateSprite, Error, KillOutcome, NetworkRule, Target, TokenSource};
 use super::server::{self, answer, json};
-use super::{TOKEN, client, config, install_provider, on};
+use super::{TOKEN, client, config, install_provider, on, retrying};
 
 const SPRITE: &str =
     r#"{"id":"sprite-1","name":"so-1","status":"cold","labels":["a"],"url_settings":{"auth":"sprite"}}"#;
@@ -75,6 +75,30 @@ async fn a_body_that_drips_ends_at_the_deadline_of_the_whole_call() {
     config.call_timeout = Duration::from_millis(200);
     let error = Client::new(config).unwrap().without_retries().get("so-1").await.unwrap_err();
     assert!(matches!(error, Error::Timeout { sent: true, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_ends_within_what_its_caller_has_and_not_its_attempts_only() {
+    let address = server::raw(|stream, _| async move {
+        std::future::pending::<()>().await;
+        drop(stream);
+    })
+    .await;
+    let client = retrying(address).within(Duration::from_millis(200));
+    let error = client.get("so-1").await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { after, sent: true } if after <= Duration::from_millis(200)), "{error}");
+}
+
+#[tokio::test]
+async fn what_only_reads_is_asked_again_and_nothing_else() {
+    let (address, requests) = server::http(|_| answer(502, "", "")).await;
+    let client = retrying(address);
+    assert_eq!(client.get("so-1").await.unwrap_err().kind(), "unknown");
+    assert_eq!(requests.lock().unwrap().len(), 3);
+    let create = CreateSprite { name: "so-1".to_owned(), ..CreateSprite::default() };
+    assert!(client.create(&create).await.unwrap_err().may_have_happened());
+    assert!(client.delete(Target::any("so-1")).await.unwrap_err().may_have_happened());
+    assert_eq!(requests.lock().unwrap().len(), 5);
 }
 
 #[tokio::test]

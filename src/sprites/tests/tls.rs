@@ -200,7 +200,9 @@ fn a_file_without_authorities_is_named(#[case] content: Option<&str>) {
     install_provider();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("authorities.pem");
-    content.map(|content| std::fs::write(&path, content).unwrap());
+    if let Some(content) = content {
+        std::fs::write(&path, content).unwrap();
+    }
     let token = TokenSource::Fixed(SecretString::from(TOKEN));
     let config = Config::new("https://sprites.example.com".parse().unwrap(), token);
     let error = Client::new(Config { ca_file: Some(path), ..config }).unwrap_err();

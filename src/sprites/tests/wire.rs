@@ -200,7 +200,9 @@ fn every_conversation_is_heard_up_to_its_first_exit_however_it_is_cut() {
     let heard = |utterances: &[(Vec<u8>, Option<ExecEvent>)]| {
         let mut events: Vec<ExecEvent> = utterances.iter().filter_map(|(_, event)| event.clone()).collect();
         let exit = events.iter().position(ExecEvent::is_terminal);
-        exit.map(|at| events.truncate(at + 1));
+        if let Some(at) = exit {
+            events.truncate(at + 1);
+        }
         (events, exit.is_some())
     };
     let tested = runner(400).run(&strategy, |(utterances, cuts)| {
