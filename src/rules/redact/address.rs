@@ -3,7 +3,7 @@
 //! A password may hold `:`, `@` and `/` where a tool did not escape them. Must not take a port, or an `@` in a path, for
 //! a password.
 
-use super::value::Until;
+use super::value::{Bare, Until};
 
 /// What of a URL is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,27 +26,22 @@ pub(super) fn password(text: &[u8], window: bool) -> Option<Userinfo> {
             let end = password_end(token, authority.len(), user)
                 .or_else(|| (window && token_len == rest.len()).then_some(token_len))?;
             let password = token.get(user + 1..end)?;
-            (!password.is_empty() && password != super::MASK.as_bytes() && !is_placeholder(password)).then_some(
-                Userinfo {
-                    keep: 3 + user + 1,
-                    until: if end == token_len {
-                        Until::Bare(super::value::Bare::Word)
-                    } else {
-                        Until::Count(password.len())
-                    },
-                },
-            )
+            if password.is_empty() || password == super::MASK.as_bytes() || is_placeholder(password) {
+                return None;
+            }
+            let keep = if authority.get(..user).is_some_and(is_token) { 3 } else { 3 + user + 1 };
+            let until = if end == token_len { Until::Bare(Bare::Word) } else { Until::Count(3 + end - keep) };
+            Some(Userinfo { keep, until })
         }
-        // A token in place of a user: long, with digits.
-        Some(b'@') => {
-            let name = authority.get(..user)?;
-            let token = name.len() >= 20
-                && name.iter().any(u8::is_ascii_digit)
-                && name.iter().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(b));
-            token.then_some(Userinfo { keep: 3, until: Until::Count(user) })
-        }
+        Some(b'@') => is_token(authority.get(..user)?).then_some(Userinfo { keep: 3, until: Until::Count(user) }),
         _ => None,
     }
+}
+
+/// A token in place of a user: long, with digits.
+fn is_token(name: &[u8]) -> bool {
+    let part = |b: &u8| b.is_ascii_alphanumeric() || b"_-".contains(b);
+    name.len() >= 20 && name.iter().any(u8::is_ascii_digit) && name.iter().all(part)
 }
 
 /// Where the password ends: at the last `@` that a host follows.

@@ -45,6 +45,8 @@ pub(super) struct Scanner {
     /// So many bytes from here on are part of a run that is not opaque.
     judged: usize,
     program: Option<Program>,
+    /// So many bytes from here a password of a URL begins.
+    password: Option<(usize, Until)>,
 }
 
 impl Pass for Scanner {
@@ -53,11 +55,18 @@ impl Pass for Scanner {
     }
 
     fn step(&mut self, place: Place<'_>) -> Step {
-        let step = self.decide(place);
-        match step {
-            Step::Keep(count) => self.judged = self.judged.saturating_sub(count.max(1)),
-            Step::Mask(..) | Step::Drop(_) | Step::Old => self.judged = 0,
+        if let Some((0, until)) = self.password.take_if(|(distance, _)| *distance == 0) {
+            return self.mask(0, until, Rule::UrlPassword);
         }
+        let step = self.decide(place);
+        let count = match step {
+            Step::Keep(count) | Step::Drop(count) => count.max(1),
+            Step::Mask(count, ..) => count,
+            Step::Old => MASK.len(),
+        };
+        self.judged = if matches!(step, Step::Keep(_)) { self.judged.saturating_sub(count) } else { 0 };
+        // What went over its begin has masked it, or is no URL.
+        self.password = self.password.and_then(|(distance, until)| Some((distance.checked_sub(count)?, until)));
         step
     }
 }
@@ -165,10 +174,12 @@ impl Scanner {
         }
     }
 
+    /// `scheme://`: the user is read as any text, the password is masked when it comes.
     fn url(&mut self, place: Place<'_>) -> Option<Step> {
         place.behind.last().filter(|b| b.is_ascii_alphanumeric())?;
         let found = address::password(place.ahead, place.ahead.len() >= AHEAD)?;
-        Some(self.mask(found.keep, found.until, Rule::UrlPassword))
+        self.password = Some((found.keep, found.until));
+        Some(Step::Keep(3))
     }
 
     /// `=`, `:`, `:=`, `=>`, `==` with the name of a secret before it.
