@@ -1,9 +1,24 @@
-//! Commands: the policy's deny expressions.
+//! Commands: the policy's deny expressions, and targets that no command may have.
 //!
-//! Linear time, bounded size. Defence in depth: the network and the sandbox are the walls. Must not run anything.
+//! Linear time, bounded size. Defence in depth: the network and the sandbox are the walls. What docs/rules.md names as a
+//! limit passes. Must not run anything.
+
+mod analysis;
+mod host;
+mod lexer;
+mod program;
+mod script;
+mod target;
+
+#[cfg(test)]
+#[path = "command/tests.rs"]
+mod target_tests;
 
 use regex::{RegexSet, RegexSetBuilder};
 use thiserror::Error;
+
+use self::analysis::Analysis;
+pub use self::target::Zone;
 
 /// Largest compiled size of all expressions of one policy, in bytes.
 const SIZE_LIMIT: usize = 4 << 20;
@@ -55,6 +70,39 @@ impl DenyList {
         let first = self.set.matches(command).into_iter().next()?;
         self.set.patterns().get(first).map(String::as_str)
     }
+}
+
+/// A target in a command.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the command connects to {address} (written `{word}`), {}: take it out. Text that only mentions it (comments, search \
+     patterns, files) is not refused",
+    what(*.zone)
+)]
+pub struct Finding {
+    /// Whose the target is.
+    pub zone: Zone,
+    /// The word as the program would get it, cut at 200 bytes.
+    pub word: String,
+    /// The address or name in its plain form.
+    pub address: String,
+}
+
+const fn what(zone: Zone) -> &'static str {
+    match zone {
+        Zone::Metadata => {
+            "a metadata service of a cloud, which gives out credentials of machines and is never reachable here"
+        }
+        Zone::ProviderInternal => "a service inside the platform, which is never reachable from a Sprite",
+    }
+}
+
+/// The first target in a command that it may not have.
+pub fn forbidden_target(command: &str) -> Option<Finding> {
+    let hit = Analysis::default().shell(command, 0)?;
+    let mut word = hit.word;
+    word.truncate(word.floor_char_boundary(200));
+    Some(Finding { zone: hit.target.zone, word, address: hit.target.name })
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@
 
 use super::value::{Bare, Until};
 
+/// How far a URL is looked at; a password that goes on further is masked to the end of the word.
+const LOOK: usize = 1024;
+
 /// What of a URL is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Userinfo {
@@ -15,8 +18,9 @@ pub(super) struct Userinfo {
 }
 
 /// Looks at `://…`.
-pub(super) fn password(text: &[u8], window: bool) -> Option<Userinfo> {
-    let rest = text.strip_prefix(b"://")?;
+pub(super) fn password(text: &[u8]) -> Option<Userinfo> {
+    let window = text.len() >= LOOK;
+    let rest = text.get(..LOOK).unwrap_or(text).strip_prefix(b"://")?;
     let token_len = rest.iter().take_while(|b| !b.is_ascii_whitespace() && !b"\"'`<>\\".contains(b)).count();
     let token = rest.get(..token_len)?;
     let authority = token.get(..token.iter().position(|b| b"/?#".contains(b)).unwrap_or(token_len))?;

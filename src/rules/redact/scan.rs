@@ -177,7 +177,7 @@ impl Scanner {
     /// `scheme://`: the user is read as any text, the password is masked when it comes.
     fn url(&mut self, place: Place<'_>) -> Option<Step> {
         place.behind.last().filter(|b| b.is_ascii_alphanumeric())?;
-        let found = address::password(place.ahead, place.ahead.len() >= AHEAD)?;
+        let found = address::password(place.ahead)?;
         self.password = Some((found.keep, found.until));
         Some(Step::Keep(3))
     }

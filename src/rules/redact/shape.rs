@@ -12,6 +12,9 @@ const DOTTED: &[u8] = b"_-.";
 const BASE64: &[u8] = b"+/=_-";
 const LISTED: &[u8] = b"+/=_-,";
 
+/// How far a shape is looked at.
+const LOOK: usize = 512;
+
 /// A head, how many characters of the alphabet follow it at least, and what the alphabet has beside letters and digits.
 type Shape = (&'static str, usize, &'static [u8]);
 
@@ -131,6 +134,8 @@ const SHAPES: &[Shape] = &[
 
 /// A token that begins here: bytes kept of it, and where its mask ends.
 pub(super) fn find(text: &[u8]) -> Option<(usize, Until)> {
+    // What is longer is a token all the same, and a text of many heads stays cheap.
+    let text = text.get(..LOOK).unwrap_or(text);
     for (head, least, alphabet) in SHAPES {
         if let Some(rest) = text.strip_prefix(head.as_bytes()) {
             let len = run(rest, alphabet);
@@ -227,7 +232,7 @@ fn numbered(text: &[u8]) -> Option<(usize, Until)> {
 
 /// Tokens of three parts of known lengths (Discord), `….atlasv1.…` (Terraform), and Azure's client secrets.
 fn dotted(text: &[u8]) -> Option<(usize, Until)> {
-    let first = run(text, URL_SAFE);
+    let first = run(text.get(..40).unwrap_or(text), URL_SAFE);
     let rest = text.get(first..)?;
     if first == 14 && rest.starts_with(b".atlasv1.") {
         return Some((0, Until::Run(DOTTED)));

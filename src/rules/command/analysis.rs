@@ -1,0 +1,262 @@
+//! The analysis: which words of a command are targets.
+//!
+//! What is run is followed (shells in shells, wrappers, scripts in quotes or here-documents, scripts that the same command
+//! writes), what is only written, searched or compared is not. Bounded depth, linear time.
+
+use std::collections::HashMap;
+
+use super::lexer::{self, DEPTH, Simple, Variables};
+use super::program::{self, Use};
+use super::target::{self, Target};
+use super::{host, script};
+
+/// A word that is a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub word: String,
+    pub target: Target,
+}
+
+/// What is known while a command is read.
+#[derive(Debug, Default)]
+pub(super) struct Analysis {
+    variables: Variables,
+    /// Texts written to files by here-documents.
+    files: HashMap<String, String>,
+}
+
+/// Words of the shell that stand before a command.
+const KEYWORDS: [&str; 15] =
+    ["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "esac", "!", "{", "}", "coproc", "function"];
+
+impl Analysis {
+    /// The first target of a text of shell commands.
+    pub(super) fn shell(&mut self, text: &str, depth: usize) -> Option<Hit> {
+        if depth > DEPTH {
+            return None;
+        }
+        let commands = lexer::commands(text, &mut self.variables, depth);
+        let mut fed: Vec<String> = Vec::new();
+        for command in &commands {
+            if let Some(hit) = command.inner.iter().find_map(|inner| self.shell(inner, depth + 1)) {
+                return Some(hit);
+            }
+            if let Some(hit) = self.simple(command, &fed, depth) {
+                return Some(hit);
+            }
+            let said = if command.piped { said(&command.words, &command.input) } else { None };
+            // What is read on goes on: `echo … | tee f | sh`.
+            if !command.piped {
+                fed.clear();
+            }
+            fed.extend(said);
+        }
+        None
+    }
+
+    fn simple(&mut self, command: &Simple, fed: &[String], depth: usize) -> Option<Hit> {
+        for (operator, word) in &command.redirects {
+            if let Some(hit) = device(word) {
+                return Some(hit);
+            }
+            if operator.starts_with('>') && !command.input.is_empty() {
+                self.files.insert(word.trim_start_matches("./").to_owned(), command.input.concat());
+            }
+        }
+        let words = Self::skip_keywords(&command.words);
+        if words.first().is_some_and(|w| program::name(w) == "tee") && !command.input.is_empty() {
+            for file in words.iter().skip(1).filter(|w| !w.starts_with('-')) {
+                self.files.insert(file.trim_start_matches("./").to_owned(), command.input.concat());
+            }
+        }
+        let input: Vec<&String> = command.input.iter().chain(fed).collect();
+        self.words(words, &input, depth)
+    }
+
+    /// Leaves out keywords and assignments.
+    fn skip_keywords(words: &[String]) -> &[String] {
+        let mut words = words;
+        while let Some((first, rest)) = words.split_first() {
+            if matches!(first.as_str(), "for" | "select" | "case") {
+                return &[];
+            }
+            let assigns = first.split_once('=').is_some_and(|(name, _)| {
+                !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            });
+            if !assigns && !KEYWORDS.contains(&first.as_str()) {
+                break;
+            }
+            words = rest;
+        }
+        words
+    }
+
+    /// The target of a program with its words.
+    fn words(&mut self, words: &[String], input: &[&String], depth: usize) -> Option<Hit> {
+        let (program, arguments) = words.split_first()?;
+        match program::of(program) {
+            Use::Text => None,
+            Use::Curl | Use::Wget => {
+                let wget = program::of(program) == Use::Wget;
+                let lists =
+                    arguments.iter().any(|w| matches!(w.as_str(), "-i" | "-K" | "--config" | "--input-file" | "-"));
+                let listed = input.iter().filter(|_| lists).flat_map(|text| text.split_whitespace());
+                first(program::targets(arguments, wget).into_iter().chain(listed.map(|w| w.trim_matches(['"', '\'']))))
+                    .or_else(|| socket(arguments))
+            }
+            Use::Connects => connected(program, arguments),
+            Use::Client => first(program::servers(arguments)).or_else(|| urls(arguments)),
+            Use::Git => urls(program::remotes(arguments)).or_else(|| {
+                first(
+                    program::remotes(arguments)
+                        .iter()
+                        .skip(1)
+                        .map(String::as_str)
+                        .filter(|w| w.contains('@') && w.contains(':')),
+                )
+            }),
+            Use::Shell => self.run_shell(program, arguments, input, depth),
+            Use::Interpreter => self.run_script(program::name(program), arguments, input, depth),
+            Use::Wraps => self.wrapped(program, arguments, input, depth),
+            Use::Other => self.file(program, "sh", depth).or_else(|| urls(arguments)),
+        }
+    }
+
+    fn run_shell(&mut self, program: &str, arguments: &[String], input: &[&String], depth: usize) -> Option<Hit> {
+        if program::name(program) == "eval" {
+            return self.shell(&arguments.join(" "), depth + 1);
+        }
+        let command = arguments.iter().position(|w| w.starts_with('-') && !w.starts_with("--") && w.ends_with('c'));
+        if let Some(text) = command.and_then(|at| arguments.get(at + 1)) {
+            return self.shell(text, depth + 1);
+        }
+        if let Some(file) = arguments.iter().find(|w| !w.starts_with('-')) {
+            return self.file(file, "sh", depth);
+        }
+        input.iter().find_map(|text| self.shell(text, depth + 1))
+    }
+
+    fn run_script(&mut self, program: &str, arguments: &[String], input: &[&String], depth: usize) -> Option<Hit> {
+        let flags = ["-c", "-e", "-E", "-r", "-p", "--eval", "--print", "-ne", "-pe", "-le", "-lne", "eval"];
+        if let Some(at) = arguments.iter().position(|w| flags.contains(&w.as_str()))
+            && let Some(text) = arguments.get(at + 1)
+        {
+            return self.script(text, program, depth).or_else(|| urls(arguments.get(at + 2..).unwrap_or_default()));
+        }
+        let file = arguments.iter().find(|w| !w.starts_with('-'));
+        let hit = file.and_then(|file| self.file(file, program, depth)).or_else(|| urls(arguments));
+        if hit.is_some() || file.is_some() {
+            return hit;
+        }
+        input.iter().find_map(|text| self.script(text, program, depth))
+    }
+
+    fn script(&mut self, text: &str, program: &str, depth: usize) -> Option<Hit> {
+        if depth >= DEPTH {
+            return None;
+        }
+        script::acts(text, program).into_iter().find_map(|act| match act {
+            script::Act::Target(word, target) => Some(Hit { word, target }),
+            script::Act::Shell(text) => self.shell(&text, depth + 1),
+            script::Act::Words(words) => self.words(&words, &[], depth + 1),
+        })
+    }
+
+    /// A file that the same command wrote is run.
+    fn file(&mut self, file: &str, program: &str, depth: usize) -> Option<Hit> {
+        if depth >= DEPTH {
+            return None;
+        }
+        let bare = file.trim_start_matches("./");
+        // Taken out: a file that runs itself is read once.
+        let text = self.files.remove(bare)?;
+        let hashbang = text.lines().next().filter(|line| line.starts_with("#!")).map(str::to_owned).unwrap_or_default();
+        let other = ["python", "node", "perl", "ruby", "php"].into_iter().find(|name| hashbang.contains(name));
+        match other.or((program != "sh").then_some(program)) {
+            Some(program) => self.script(&text, program, depth + 1),
+            None => self.shell(&text, depth + 1),
+        }
+    }
+
+    /// Of the words of a wrapper the first that is a known program begins the command.
+    fn wrapped(&mut self, program: &str, arguments: &[String], input: &[&String], depth: usize) -> Option<Hit> {
+        if depth >= DEPTH {
+            return None;
+        }
+        let find = program::name(program) == "find";
+        let marks: &[&str] = if find { &["-exec", "-execdir", "-ok", "-okdir"] } else { &["--"] };
+        let from = arguments.iter().position(|word| marks.contains(&word.as_str())).map_or(0, |at| at + 1);
+        if from == 0 && find {
+            return None;
+        }
+        let arguments = arguments.get(from..).unwrap_or_default();
+        let known = |word: &String| program::of(word) != Use::Other && !word.is_empty() && word != ".";
+        let Some(at) = arguments.iter().position(known) else {
+            if matches!(program::name(program), "watch" | "su" | "runuser" | "script" | "parallel" | "flock") {
+                let text = arguments.iter().find(|word| word.contains(' '))?;
+                return self.shell(text, depth + 1);
+            }
+            return urls(arguments);
+        };
+        let mut words: Vec<String> = arguments.get(at..).unwrap_or_default().to_vec();
+        if matches!(program::name(program), "xargs" | "parallel") {
+            words.extend(input.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned));
+        }
+        self.words(&words, input, depth + 1)
+    }
+}
+
+/// What a command writes, when it is only text.
+fn said(words: &[String], input: &[String]) -> Option<String> {
+    let (program, arguments) = words.split_first()?;
+    match program::name(program) {
+        "echo" | "printf" => {
+            let text =
+                arguments.iter().filter(|w| !w.starts_with('-')).map(String::as_str).collect::<Vec<_>>().join(" ");
+            Some(text.replace("\\n", "\n"))
+        }
+        "cat" | "tee" if !input.is_empty() => Some(input.concat()),
+        _ => None,
+    }
+}
+
+/// The target of a program that connects to its words.
+fn connected(program: &str, arguments: &[String]) -> Option<Hit> {
+    let name = program::name(program);
+    let dials = |word: &String| matches!(word.as_str(), "s_client" | "s_time" | "ocsp");
+    if name == "openssl" && !arguments.first().is_some_and(dials) {
+        return None;
+    }
+    let words = if matches!(name, "ssh" | "autossh" | "mosh") { program::destination(arguments) } else { arguments };
+    let short = program::takes_short_names(program);
+    let hosts = words.iter().map(|word| option_value(word)).filter(|word| short || !target::is_short(word));
+    first(hosts).or_else(|| socket(arguments))
+}
+
+fn first<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Hit> {
+    words.into_iter().find_map(|word| host::argument(word).map(|target| Hit { word: word.to_owned(), target }))
+}
+
+/// Words that are URLs as a whole, alone or as the value of an option.
+fn urls(words: &[String]) -> Option<Hit> {
+    let values = words.iter().map(String::as_str).map(option_value);
+    values.into_iter().find_map(|word| host::url(word).map(|target| Hit { word: word.to_owned(), target }))
+}
+
+/// The value of `--option=value`, else the word.
+fn option_value(word: &str) -> &str {
+    word.strip_prefix("--").and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value)
+}
+
+/// A socket of the platform among the words: alone, or behind `=` or `:`.
+fn socket(words: &[String]) -> Option<Hit> {
+    let parts = words.iter().flat_map(|word| word.split(['=', ':', ',']));
+    parts.into_iter().find_map(|part| target::socket(part).map(|target| Hit { word: part.to_owned(), target }))
+}
+
+/// `/dev/tcp/host/port` of bash.
+fn device(word: &str) -> Option<Hit> {
+    let rest = word.strip_prefix("/dev/tcp/").or_else(|| word.strip_prefix("/dev/udp/"))?;
+    let target = host::host(rest.split('/').next()?)?;
+    Some(Hit { word: word.to_owned(), target })
+}
