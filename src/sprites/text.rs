@@ -140,6 +140,16 @@ mod tests {
         assert_eq!(retry_after(body, header, now), seconds.map(Duration::from_secs));
     }
 
+    #[rstest]
+    #[case::years_ahead("2036-10-21T07:27:00Z", None)]
+    #[case::years_behind("1990-01-01T00:00:00Z", Some(600))]
+    #[case::at_the_beginning("-009999-01-02T01:59:59Z", Some(600))]
+    #[case::at_the_end("9999-12-30T22:00:00Z", None)]
+    fn a_clock_that_is_wrong_makes_no_wait_longer_than_the_longest(#[case] now: &str, #[case] seconds: Option<u64>) {
+        let wait = retry_after(None, Some("Wed, 21 Oct 2026 07:28:00 GMT"), now.parse().unwrap());
+        assert_eq!(wait, seconds.map(Duration::from_secs));
+    }
+
     #[test]
     fn the_secret_is_removed_before_the_cut() {
         let text = format!("{}tok-12345 and tok-12345", "x".repeat(195));

@@ -115,14 +115,22 @@ fn is_pure(source: &Source) -> bool {
     source.is_in("rules")
         || (controllers && ["decide.rs", "status.rs", "prove.rs"].contains(&file))
         || (controllers && source.path.contains("/decide/"))
-        || ["controllers/policy/compile.rs", "sprites/frame.rs"].contains(&source.path.as_str())
+        || [
+            "controllers/policy/compile.rs",
+            "sprites/frame.rs",
+            "sprites/kind.rs",
+            "sprites/limiter/lanes.rs",
+            "sprites/retry.rs",
+            "sprites/text.rs",
+        ]
+        .contains(&source.path.as_str())
 }
 
 #[test]
 fn decisions_know_no_client_no_clock_and_no_runtime() {
     let sources = sources();
     let pure: Vec<_> = sources.iter().filter(|source| is_pure(source)).collect();
-    for name in ["decide.rs", "status.rs", "prove.rs", "compile.rs", "frame.rs", "rules/egress.rs"] {
+    for name in ["decide.rs", "status.rs", "prove.rs", "compile.rs", "frame.rs", "lanes.rs", "retry.rs", "rules/egress.rs"] {
         assert!(pure.iter().any(|source| source.path.ends_with(name)), "no {name} is read");
     }
     let impure: Vec<_> = pure.iter().flat_map(|source| source.mentions(&EFFECTS)).collect();
@@ -208,6 +216,17 @@ fn the_client_of_sprites_knows_no_kubernetes() {
     let wrong: Vec<_> =
         sources.iter().filter(|s| s.is_in("sprites")).flat_map(|s| s.mentions(&["kube", "k8s_openapi"])).collect();
     assert_eq!(wrong, [""; 0]);
+}
+
+/// Deadlines and pauses are of monotonic time, so a clock that jumps changes none of them. The one reading of the clock is
+/// for a `Retry-After` that names a date, and what comes of it is bounded.
+#[test]
+fn the_client_of_sprites_looks_at_the_clock_in_one_place_only() {
+    let sources = sources();
+    let words = ["SystemTime", "Timestamp::now", "Zoned::now"];
+    let places: Vec<_> =
+        sources.iter().filter(|s| s.is_in("sprites") && s.mentions(&words).next().is_some()).map(|s| &s.path).collect();
+    assert_eq!(places, ["sprites/http.rs"]);
 }
 
 #[test]
