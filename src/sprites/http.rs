@@ -96,27 +96,29 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Sends, and reads a JSON success.
+    /// Sends, and reads a JSON success. One that cannot be read is no success: it counts as a failure of its attempt.
     pub(super) async fn send_for<T: DeserializeOwned>(self, what: &'static str) -> Result<T, Error> {
-        let success = self.send().await?;
-        serde_json::from_slice(&success.body).map_err(|_| Error::Protocol { what })
+        let read = |success| serde_json::from_slice(&whole(success)?.body).map_err(|_| Error::Protocol { what });
+        self.send_as(BODY_CAP, read).await
     }
 
     /// Sends, and reads a success of at most [`BODY_CAP`] bytes.
     pub(super) async fn send(self) -> Result<Success, Error> {
-        let success = self.send_capped(BODY_CAP).await?;
-        if success.cut {
-            return Err(Error::Protocol { what: "an answer of at most 1 MiB" });
-        }
-        Ok(success)
+        self.send_as(BODY_CAP, whole).await
     }
 
     /// Sends, and keeps at most `cap` bytes of a success.
-    pub(super) async fn send_capped(mut self, cap: u64) -> Result<Success, Error> {
+    pub(super) async fn send_capped(self, cap: u64) -> Result<Success, Error> {
+        self.send_as(cap, Ok).await
+    }
+
+    async fn send_as<T>(mut self, cap: u64, accept: impl Fn(Success) -> Result<T, Error>) -> Result<T, Error> {
         let body = std::mem::replace(&mut self.body, Ok(None))?;
-        let call = &self;
-        let attempts =
-            self.client.attempts(self.kind, self.timeout, |timeout| call.attempt(body.clone(), cap, timeout));
+        let (call, accept) = (&self, &accept);
+        let attempts = self.client.attempts(self.kind, self.timeout, |timeout| {
+            let attempt = call.attempt(body.clone(), cap, timeout);
+            async move { accept(attempt.await?) }
+        });
         let success = attempts.await?;
         if let Some(on) = &self.answers {
             on.renew();
@@ -148,6 +150,10 @@ impl<'a> Call<'a> {
             Err(_) => Err(Error::Timeout { after: timeout, sent: true }),
         }
     }
+}
+
+fn whole(success: Success) -> Result<Success, Error> {
+    if success.cut { Err(Error::Protocol { what: "an answer of at most 1 MiB" }) } else { Ok(success) }
 }
 
 impl Client {

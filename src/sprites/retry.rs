@@ -36,6 +36,8 @@ pub(super) fn again(kind: CallKind, error: &Error, attempt: u32, jitter: f64) ->
         Error::Unknown { status: None | Some(408 | 421 | 425 | 502 | 503 | 504), .. } if kind.only_reads() => {
             pause(attempt, 200, jitter)
         }
+        // Half a body, or a page of something in between.
+        Error::Protocol { .. } if kind.only_reads() => pause(attempt, 200, jitter),
         // A full account is not helped by waiting alone; a timeout took all the time there was.
         Error::RateLimited { reason: LimitReason::Capacity, .. }
         | Error::Unknown { .. }
@@ -106,7 +108,8 @@ mod tests {
     #[case::limited_create(CallKind::Create, limited(LimitReason::CreationRate), TURN)]
     #[case::full(CallKind::Create, limited(LimitReason::Capacity), None)]
     #[case::full_exec(CallKind::ExecStart, limited(LimitReason::Capacity), None)]
-    #[case::violation(CallKind::Get, Error::Protocol { what: "x" }, None)]
+    #[case::violation_read(CallKind::Get, Error::Protocol { what: "x" }, AFTER)]
+    #[case::violation_create(CallKind::Create, Error::Protocol { what: "x" }, None)]
     fn only_what_did_nothing_is_done_again(
         #[case] kind: CallKind,
         #[case] error: Error,
