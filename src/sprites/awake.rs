@@ -63,6 +63,12 @@ impl Awake {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
+    /// The same for ending something, which must not fail half way because it took its time. What happens then says
+    /// nothing to who holds the first one.
+    pub(super) fn for_ending(&self) -> Self {
+        Self { seen: Arc::new(Mutex::new(Instant::now())), ..self.clone() }
+    }
+
     /// It answered just now.
     pub(super) fn renew(&self) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -138,9 +144,10 @@ impl Client {
         if found == id { Ok(()) } else { Err(Error::Replaced { instance: ProviderText::new(&found, None), sent }) }
     }
 
-    /// Asks for the id first, where the proof says so.
-    pub(super) async fn before(&self, on: &Awake) -> Result<(), Error> {
-        if on.is_checked() { self.same_instance(on, false).await } else { Ok(()) }
+    /// Asks for the id first, where the proof says so: with the priority of the call that it is for.
+    pub(super) async fn before(&self, on: &Awake, kind: CallKind) -> Result<(), Error> {
+        self.still_awake(on)?;
+        if on.is_checked() { self.as_soon_as(kind).same_instance(on, false).await } else { Ok(()) }
     }
 
     /// A call that a running machine answers.
@@ -160,6 +167,11 @@ impl Client {
     pub(super) fn still_awake(&self, on: &Awake) -> Result<(), Error> {
         let seen = on.seen_ago();
         if seen <= self.config().awake_for { Ok(()) } else { Err(Error::NotAwake { seen }) }
+    }
+
+    /// The same client, whose calls go when this kind of call would.
+    pub(super) fn as_soon_as(&self, kind: CallKind) -> Self {
+        self.with_priority(self.priority(kind))
     }
 
     /// The same client for ending things.

@@ -43,14 +43,14 @@ impl Client {
 
     /// Saves the state. The wire tells no id: list afterwards.
     pub async fn create_checkpoint(&self, on: &Awake, comment: &str) -> Result<(), Error> {
-        self.before(on).await?;
+        self.before(on, CallKind::CheckpointCreate).await?;
         let call = self.call_in(on, CallKind::CheckpointCreate, Method::POST, &["checkpoint"], Subject::Other)?;
         completed(&call.json(&Create { comment }).timeout(TIMEOUT).send().await?.body)
     }
 
     /// Goes back to a saved state: ends every session, starts services again.
     pub async fn restore_checkpoint(&self, on: &Awake, id: &str) -> Result<(), Error> {
-        self.before(on).await?;
+        self.before(on, CallKind::CheckpointRestore).await?;
         let path = ["checkpoints", id, "restore"];
         let call = self.call_in(on, CallKind::CheckpointRestore, Method::POST, &path, Subject::Other)?;
         completed(&call.timeout(TIMEOUT).send().await?.body)

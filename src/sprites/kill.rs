@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
+use super::kind::CallKind;
 use super::sessions::ExecSession;
 
 /// How long the list may still show a session whose end was reported.
@@ -45,15 +46,16 @@ impl Client {
     /// means that nothing was sent.
     pub async fn kill_marked(&self, on: &Awake, mark: &[&str], signal: &str, grace: Duration) -> Result<Killed, Error> {
         let client = self.urgent();
-        client.before(on).await?;
+        client.before(on, CallKind::Kill).await?;
         let found = client.find_marked(on, mark).await?;
         if found.is_empty() {
             return Ok(Killed::Nothing);
         }
+        let ending = on.for_ending();
         let mut failure = None;
         for session in &found {
-            match client.kill(on, &session.id, signal, grace).await {
-                Ok(_) => {}
+            match client.kill(&ending, &session.id, signal, grace).await {
+                Ok(_) => on.renew(),
                 // Ended in between.
                 Err(error) if error.is_absent() => {}
                 // What was sent may have worked all the same: the list will tell.
@@ -62,15 +64,15 @@ impl Client {
         }
         let settled = Instant::now() + SETTLE;
         loop {
-            let left = match client.find_marked(on, mark).await {
-                Ok(left) => left.len(),
-                Err(error) => return Ok(Killed::Unconfirmed { left: None, error: Some(error) }),
-            };
-            if left == 0 {
+            let left = client.find_marked(&ending, mark).await.map(|left| left.len());
+            if matches!(left, Ok(0)) {
                 return Ok(Killed::Confirmed { sessions: found.len() });
             }
             if Instant::now() >= settled {
-                return Ok(Killed::Unconfirmed { left: Some(left), error: failure });
+                return Ok(match left {
+                    Ok(left) => Killed::Unconfirmed { left: Some(left), error: failure },
+                    Err(error) => Killed::Unconfirmed { left: None, error: Some(error) },
+                });
             }
             sleep(LOOK_AGAIN).await;
         }

@@ -61,9 +61,10 @@ impl<'a> From<&'a Awake> for Target<'a> {
 }
 
 impl Client {
-    async fn is_still(&self, target: Target<'_>) -> Result<(), Error> {
+    /// Read with the priority of the call that it is for.
+    async fn is_still(&self, target: Target<'_>, kind: CallKind) -> Result<(), Error> {
         match target.id {
-            Some(id) => self.same_id(target.name, id, false).await,
+            Some(id) => self.as_soon_as(kind).same_id(target.name, id, false).await,
             None => Ok(()),
         }
     }
@@ -119,7 +120,7 @@ impl Client {
     /// Changes labels or URL settings. Does not wake it.
     pub async fn update(&self, target: Target<'_>, update: &UpdateSprite) -> Result<Sprite, Error> {
         let url = self.sprite_url(target.name, &[])?;
-        self.is_still(target).await?;
+        self.is_still(target, CallKind::Update).await?;
         let call = self.call(CallKind::Update, Method::PUT, url, Subject::Sprite).json(update);
         let wire: WireSprite = call.send_for(SPRITE).await?;
         let sprite = same_name(target.name, wire.try_into()?)?;
@@ -132,13 +133,13 @@ impl Client {
     /// Destroys a Sprite. [`Error::Absent`] when there is none.
     pub async fn delete(&self, target: Target<'_>) -> Result<(), Error> {
         let url = self.sprite_url(target.name, &[])?;
-        self.is_still(target).await?;
+        self.is_still(target, CallKind::Delete).await?;
         self.call(CallKind::Delete, Method::DELETE, url, Subject::Sprite).send().await.map(drop)
     }
 
     /// Restarts the machine: every process is gone afterwards, files and rules stay. May take a minute.
     pub async fn restart(&self, on: &Awake) -> Result<(), Error> {
-        self.before(on).await?;
+        self.before(on, CallKind::Restart).await?;
         let call = self.call_in(on, CallKind::Restart, Method::POST, &["restart"], Subject::Other)?;
         call.timeout(RESTART_TIMEOUT).send().await.map(drop)
     }

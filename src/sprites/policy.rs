@@ -9,6 +9,7 @@ use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
 use super::kind::CallKind;
+use super::text::ProviderText;
 
 /// One rule. Compare whole rules: a field that we do not know may change what it means, so its name is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -67,10 +68,26 @@ impl Client {
         if rules.is_empty() {
             return Err(Error::refused_here("an empty list of rules means unrestricted and is never sent"));
         }
-        self.before(on).await?;
+        self.before(on, CallKind::PolicySet).await?;
         let call = self.call_in(on, CallKind::PolicySet, Method::POST, &NETWORK, Subject::Other)?;
         call.json(&Rules { rules }).send().await?;
-        if on.is_checked() { self.same_instance(on, true).await } else { Ok(()) }
+        if !on.is_checked() {
+            return Ok(());
+        }
+        let again = self.as_soon_as(CallKind::PolicySet).same_instance(on, true).await;
+        again.map_err(|error| if error.may_have_happened() { error } else { set_but_not_seen(&error) })
+    }
+}
+
+/// The second look failed in a way that would read as if the rules had not been sent.
+fn set_but_not_seen(error: &Error) -> Error {
+    let message = format!("the rules were sent, and the instance could not be read again: {error}");
+    Error::Unknown {
+        status: None,
+        sent: true,
+        retry_after: error.retry_after(),
+        message: ProviderText::new(&message, None),
+        source: None,
     }
 }
 

@@ -53,10 +53,11 @@ pub enum KillOutcome {
 }
 
 impl Client {
-    /// The sessions of a Sprite, ended ones excluded.
+    /// The sessions of a Sprite, ended ones excluded. Such a list may come without the machine: it does not renew the proof.
     pub async fn exec_sessions(&self, on: &Awake) -> Result<Vec<ExecSession>, Error> {
-        let call = self.call_in(on, CallKind::ExecList, Method::GET, &["exec"], Subject::Other)?;
-        sessions(call.send_for(SESSIONS).await?)
+        self.still_awake(on)?;
+        let url = self.sprite_url(on.name(), &["exec"])?;
+        sessions(self.call(CallKind::ExecList, Method::GET, url, Subject::Other).send_for(SESSIONS).await?)
     }
 
     /// Sends `signal` (for example `SIGTERM`) to a session, and SIGKILL when it has not ended after `timeout`. An unknown
@@ -68,7 +69,7 @@ impl Client {
         signal: &str,
         timeout: Duration,
     ) -> Result<KillReport, Error> {
-        self.before(on).await?;
+        self.before(on, CallKind::Kill).await?;
         let grace = go_duration(timeout);
         let call = self
             .call_in(on, CallKind::Kill, Method::POST, &["exec", session_id, "kill"], Subject::Other)?

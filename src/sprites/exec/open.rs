@@ -44,7 +44,7 @@ impl Client {
         self.still_awake(on).map_err(ExecError::NotStarted)?;
         let url = self.exec_url(on.name(), request).map_err(ExecError::NotStarted)?;
         // Whatever that read meets: the command was not asked for yet.
-        self.before(on).await.map_err(ExecError::NotStarted)?;
+        self.before(on, CallKind::ExecStart).await.map_err(ExecError::NotStarted)?;
         let asked = task::Asked { on: on.clone(), on_drop: request.on_drop, arguments: request.argv.clone() };
         let exec = self.open(CallKind::ExecStart, url, asked, limit).await?;
         if !request.stdin {
@@ -61,7 +61,7 @@ impl Client {
     pub async fn attach(&self, on: &Awake, session_id: &str) -> Result<Exec, ExecError> {
         self.still_awake(on).map_err(ExecError::NotStarted)?;
         let mut url = self.sprite_url(on.name(), &["exec", session_id]).map_err(ExecError::NotStarted)?;
-        self.before(on).await.map_err(ExecError::NotStarted)?;
+        self.before(on, CallKind::ExecAttach).await.map_err(ExecError::NotStarted)?;
         // No end-of-input frame here: on a terminal session it is a keystroke that can end a shell.
         url.query_pairs_mut().append_pair("stdin", "false");
         let asked = task::Asked { on: on.clone(), on_drop: OnDrop::Leave, arguments: Vec::new() };
