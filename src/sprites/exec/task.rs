@@ -33,6 +33,8 @@ const AFTER_TEXT_EXIT: Duration = Duration::from_secs(10);
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
 /// How long a dropped command has between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
+/// In how many parts the silence of a peer is measured; one that took much longer than it should was our own absence.
+const SLICES: u32 = 8;
 /// Closing politely is worth this long, and nobody waits for it.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -126,13 +128,12 @@ async fn end<S: Stream>(mut reader: Reader<S>, sink: SplitSink<WebSocketStream<S
         debug!(?named, "a dropped exec never told its session; it ends by itself");
         return;
     };
-    let client = client.urgent().without_retries();
-    asked.on.renew();
+    let (client, on) = (client.urgent(), asked.on.for_ending());
     let arguments = asked.arguments.get(1..).unwrap_or_default().join(" ");
     let ended = async {
-        let sessions = client.exec_sessions(&asked.on).await?;
+        let sessions = client.exec_sessions(&on).await?;
         if sessions.iter().any(|session| session.id == id && session.command.ends_with(&arguments)) {
-            client.kill(&asked.on, &id, "SIGTERM", GRACE).await?;
+            client.kill(&on, &id, "SIGTERM", GRACE).await?;
         }
         Ok::<_, super::super::error::Error>(())
     };
@@ -238,15 +239,27 @@ impl<S: Stream> Reader<S> {
         }
     }
 
-    /// The next message. Only time spent waiting for the peer counts against it, not time spent on a slow consumer.
+    /// The next message. Only time spent waiting for the peer counts against it: not time spent on a slow consumer, nor
+    /// time in which this process did not run, when nothing could be heard.
     async fn receive(&mut self, deadline: Option<Instant>) -> Result<Meaning, LostReason> {
-        let silence = Instant::now() + self.dead_after;
-        let deadline = deadline.map_or(silence, |deadline| deadline.min(silence));
-        match timeout_at(deadline, self.stream.next()).await {
-            Err(_) => Err(LostReason::DeadPeer { silent_for: self.dead_after }),
-            Ok(None) => Err(LostReason::Closed { code: None, reason: ProviderText::default() }),
-            Ok(Some(Err(error))) => Err(lost(&error)),
-            Ok(Some(Ok(message))) => {
+        let slice = self.dead_after / SLICES;
+        let mut silent = 0;
+        let next = loop {
+            let until = Instant::now() + slice;
+            let until = deadline.map_or(until, |deadline| deadline.min(until));
+            match timeout_at(until, self.stream.next()).await {
+                Ok(next) => break next,
+                Err(_) if Instant::now() > until + slice => silent = 0,
+                Err(_) => silent += 1,
+            }
+            if silent >= SLICES || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(LostReason::DeadPeer { silent_for: self.dead_after });
+            }
+        };
+        match next {
+            None => Err(LostReason::Closed { code: None, reason: ProviderText::default() }),
+            Some(Err(error)) => Err(lost(&error)),
+            Some(Ok(message)) => {
                 let meaning = meaning(message);
                 // Only what comes from inside is a sign of life: a pong may be a proxy's.
                 if matches!(meaning, Ok(Meaning::Stdout(_) | Meaning::Stderr(_) | Meaning::Exit(_))) {
