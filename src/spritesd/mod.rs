@@ -40,7 +40,7 @@ mod storage;
 mod store;
 mod tasks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod witness;
 mod world_cli;
 

@@ -2,6 +2,7 @@
 
 mod exec;
 mod http;
+mod lab;
 mod server;
 mod tls;
 mod wire;

@@ -21,7 +21,7 @@ mod raw;
 mod restart;
 mod services;
 mod sprites;
-mod support;
+pub(crate) mod support;
 mod tty;
 mod url;
 mod watch;

@@ -17,7 +17,7 @@ use url::form_urlencoded;
 
 use crate::spritesd::{Config, FaultRule, SelfProgram, Server, Settings, start};
 
-pub(super) const TOKEN: &str = "org/1/token/secret-of-the-tests";
+pub(crate) const TOKEN: &str = "org/1/token/secret-of-the-tests";
 /// Environment variable with the arguments of a server process.
 pub(super) const ARGUMENTS: &str = "SPRITESD_TEST_ARGUMENTS";
 /// No wait of a test is longer: what has not come by then does not come.
@@ -38,10 +38,10 @@ pub(super) fn program() -> SelfProgram {
 }
 
 /// A server in this process, on a directory of its own.
-pub(super) struct Lab {
-    pub(super) data: TempDir,
-    pub(super) server: Server,
-    pub(super) client: Client,
+pub(crate) struct Lab {
+    pub(crate) data: TempDir,
+    pub(crate) server: Server,
+    pub(crate) client: Client,
 }
 
 impl Lab {
@@ -50,7 +50,7 @@ impl Lab {
     }
 
     /// A server with flags, for example `["--idle-after", "1s"]`.
-    pub(super) async fn set(flags: &[&str]) -> Self {
+    pub(crate) async fn set(flags: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let server = serve_set(data.path(), Vec::new(), settings(flags)).await;
         let client = Client::new(&format!("http://{}", server.address()));
@@ -64,14 +64,14 @@ impl Lab {
         lab
     }
 
-    pub(super) async fn faults(&self, rules: &str) {
+    pub(crate) async fn faults(&self, rules: &str) {
         let url = format!("http://{}/faults", self.server.admin_address().unwrap());
         let response = self.client.http.put(url).body(rules.to_owned()).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::NO_CONTENT, "{}", response.text().await.unwrap());
     }
 
     /// The event log, as `(event, line)`.
-    pub(super) async fn log(&self) -> Vec<(String, Value)> {
+    pub(crate) async fn log(&self) -> Vec<(String, Value)> {
         let url = format!("http://{}/log", self.server.admin_address().unwrap());
         let text = self.client.http.get(url).send().await.unwrap().text().await.unwrap();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -114,9 +114,9 @@ async fn serve_set(data: &Path, faults: Vec<FaultRule>, settings: Settings) -> S
 
 /// A raw client of one server.
 #[derive(Clone)]
-pub(super) struct Client {
-    pub(super) http: reqwest::Client,
-    pub(super) base: String,
+pub(crate) struct Client {
+    pub(crate) http: reqwest::Client,
+    pub(crate) base: String,
 }
 
 impl Client {
@@ -127,12 +127,12 @@ impl Client {
         Self { http, base: format!("{base}/v1/sprites") }
     }
 
-    pub(super) async fn call(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (StatusCode, String) {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (StatusCode, String) {
         let response = self.request(method, path, body).await.unwrap();
         (response.status(), response.text().await.unwrap())
     }
 
-    pub(super) async fn request(
+    pub(crate) async fn request(
         &self,
         method: &str,
         path: &str,
@@ -142,7 +142,7 @@ impl Client {
         request.bearer_auth(TOKEN).body(body).send().await
     }
 
-    pub(super) async fn json(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
+    pub(crate) async fn json(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
         let (status, text) = self.call(method, path, body.to_owned()).await;
         (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
     }
@@ -315,7 +315,7 @@ impl Ran {
 }
 
 /// Processes of this machine whose command line contains `mark`.
-pub(super) fn processes_with(mark: &str) -> Vec<PathBuf> {
+pub(crate) fn processes_with(mark: &str) -> Vec<PathBuf> {
     in_proc("cmdline", mark)
 }
 
@@ -337,7 +337,7 @@ fn in_proc(file: &str, mark: &str) -> Vec<PathBuf> {
 }
 
 /// Asks again until the answer is yes; for what no event announces.
-pub(super) async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !is().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -410,7 +410,7 @@ impl Wire {
     }
 
     /// The next message, which must be JSON text.
-    pub(super) async fn json(&mut self) -> Value {
+    pub(crate) async fn json(&mut self) -> Value {
         match self.next().await {
             Frame::Text(text) => serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}")),
             other => panic!("no text but {other:?}"),
