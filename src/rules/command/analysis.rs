@@ -59,9 +59,14 @@ impl Analysis {
             if let Some(hit) = device(word) {
                 return Some(hit);
             }
-            if operator.starts_with('>') && !command.input.is_empty() {
-                self.files.insert(word.trim_start_matches("./").to_owned(), command.input.concat());
+            if operator.starts_with('>')
+                && let Some(text) = said(&command.words, &command.input)
+            {
+                self.files.insert(word.trim_start_matches("./").to_owned(), text);
             }
+        }
+        if let Some(hit) = proxy(&command.words) {
+            return Some(hit);
         }
         let words = Self::skip_keywords(&command.words);
         if words.first().is_some_and(|w| program::name(w) == "tee") && !command.input.is_empty() {
@@ -95,7 +100,7 @@ impl Analysis {
     fn words(&mut self, words: &[String], input: &[&String], depth: usize) -> Option<Hit> {
         let (program, arguments) = words.split_first()?;
         match program::of(program) {
-            Use::Text => None,
+            Use::Text => self.text(program, arguments, depth),
             Use::Curl | Use::Wget => {
                 let wget = program::of(program) == Use::Wget;
                 let lists =
@@ -104,7 +109,11 @@ impl Analysis {
                 first(program::targets(arguments, wget).into_iter().chain(listed.map(|w| w.trim_matches(['"', '\'']))))
                     .or_else(|| socket(arguments))
             }
-            Use::Connects => connected(program, arguments),
+            Use::Connects => {
+                let commands = arguments.iter().filter_map(|word| word.strip_prefix("ProxyCommand="));
+                let hit = commands.into_iter().find_map(|text| self.shell(text, depth + 1));
+                hit.or_else(|| connected(program, arguments))
+            }
             Use::Client => first(program::servers(arguments)).or_else(|| urls(arguments)),
             Use::Git => urls(program::remotes(arguments)).or_else(|| {
                 first(
@@ -119,6 +128,21 @@ impl Analysis {
             Use::Interpreter => self.run_script(program::name(program), arguments, input, depth),
             Use::Wraps => self.wrapped(program, arguments, input, depth),
             Use::Other => self.file(program, "sh", depth).or_else(|| urls(arguments)),
+        }
+    }
+
+    /// Programs whose words are text, but for those that keep a command for later or connect by a file name.
+    fn text(&mut self, program: &str, arguments: &[String], depth: usize) -> Option<Hit> {
+        match program::name(program) {
+            "trap" => self.shell(arguments.first()?, depth + 1),
+            "alias" => {
+                arguments.iter().filter_map(|w| w.split_once('=')).find_map(|(_, text)| self.shell(text, depth + 1))
+            }
+            "awk" | "gawk" => {
+                let files = arguments.iter().filter_map(|w| w.split_once("/inet/")).map(|(_, rest)| rest);
+                files.into_iter().find_map(|rest| first(rest.split('/').nth(2)))
+            }
+            _ => None,
         }
     }
 
@@ -220,6 +244,20 @@ fn said(words: &[String], input: &[String]) -> Option<String> {
     }
 }
 
+/// What is set as a proxy, for one command or for all.
+fn proxy(words: &[String]) -> Option<Hit> {
+    let declares = ["export", "declare", "typeset", "readonly", "local"];
+    let command = words.iter().position(|word| !word.contains('=')).unwrap_or(words.len());
+    let is_text = words.get(command).is_some_and(|w| program::of(w) == Use::Text && !declares.contains(&w.as_str()));
+    let words = if is_text { words.get(..command)? } else { words };
+    let set = words.iter().filter_map(|word| word.split_once('='));
+    let proxies = set.filter(|(name, _)| {
+        let name = name.to_ascii_lowercase();
+        name.ends_with("_proxy") && name != "no_proxy"
+    });
+    first(proxies.map(|(_, value)| value))
+}
+
 /// The target of a program that connects to its words.
 fn connected(program: &str, arguments: &[String]) -> Option<Hit> {
     let name = program::name(program);
@@ -229,7 +267,8 @@ fn connected(program: &str, arguments: &[String]) -> Option<Hit> {
     }
     let words = if matches!(name, "ssh" | "autossh" | "mosh") { program::destination(arguments) } else { arguments };
     let short = program::takes_short_names(program);
-    let hosts = words.iter().map(|word| option_value(word)).filter(|word| short || !target::is_short(word));
+    let hosts =
+        program::hosts(program, words).into_iter().map(option_value).filter(|word| short || !target::is_short(word));
     first(hosts).or_else(|| socket(arguments))
 }
 

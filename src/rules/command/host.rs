@@ -131,6 +131,11 @@ fn with_port(text: &str) -> Option<Target> {
     host(host_part?)
 }
 
+/// The target that a host is, perhaps with a port.
+pub(super) fn endpoint(text: &str) -> Option<Target> {
+    host(text).or_else(|| host(text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok())?.0))
+}
+
 /// The target of a word where a program expects a host or a URL.
 pub(super) fn argument(word: &str) -> Option<Target> {
     alternatives(word)

@@ -14,6 +14,22 @@ const LONGEST: usize = 16 << 10;
 /// Stands between the fields of a value while its word is read.
 const FIELD: char = '\u{1f}';
 
+/// What `printf` makes of its words: each `%s` or `%d` is the next one.
+fn printed(words: &[&str]) -> String {
+    let Some((format, values)) = words.split_first() else { return String::new() };
+    let mut values = values.iter();
+    let mut pieces = format.split('%');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.strip_prefix(['s', 'd', 'i']);
+        if rest.is_some() {
+            text.extend(values.next().copied());
+        }
+        text.push_str(rest.unwrap_or(piece));
+    }
+    text
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
@@ -397,7 +413,8 @@ impl<'t> Lexer<'t, '_> {
             && matches!(program.as_str(), "echo" | "printf")
         {
             let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
-            self.append(word, &words.join(" "), false);
+            let text = if program == "printf" { printed(&words) } else { words.join(" ") };
+            self.append(word, &text, false);
         }
         self.current.inner.push(inner.to_owned());
     }

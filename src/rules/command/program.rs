@@ -30,7 +30,7 @@ pub(super) enum Use {
 const CONNECTS: &str = " nc ncat netcat telnet ssh scp sftp ftp tftp lftp rsync ping ping6 fping arping hping3 traceroute traceroute6 \
     tracepath mtr dig host nslookup drill kdig delv resolvectl getent nmap masscan socat openssl lynx w3m links links2 elinks \
     http https xh httpie aria2c axel fetch httpx GET POST HEAD websocat wscat grpcurl hey ab wrk vegeta siege h2load \
-    curlie hurl nuclei ffuf gobuster mount.nfs showmount autossh mosh sshfs whatweb nikto zgrab2 tcping lwp-request hget ";
+    curlie hurl nuclei ffuf gobuster mount.nfs showmount autossh mosh sshfs whatweb nikto zgrab2 mount tcping lwp-request hget ";
 const CLIENT: &str = " psql mysql mariadb mysqldump pg_dump redis-cli mongosh mongo valkey-cli etcdctl mc aws gcloud az oci \
     kafkacat kcat mosquitto_pub mosquitto_sub rabbitmqadmin influx cqlsh clickhouse-client ldapsearch snmpwalk smbclient ";
 const SHELL: &str = " sh bash dash zsh ksh ash fish eval source ";
@@ -46,7 +46,7 @@ const TEXT: &str = " echo printf grep egrep fgrep zgrep rg ag ack sed awk gawk m
     trap return exit iptables ip6tables nft ufw firewall-cmd route ifconfig tc ipset whois ipcalc sipcalc prips gh glab hub \
     helm terraform tofu ansible ansible-playbook sqlite3 vi vim nvim nano ed code less more man apropos history alias type \
     which notify-send logger wall mail sendmail pytest ctest prettier markdownlint eslint shellcheck hadolint vale codespell \
-    rustfmt gofmt black ruff mypy tsc jest vitest mocha cargo go make cmake ninja tree stat file strings cowsay figlet say \
+    rustfmt gofmt black ruff mypy tsc jest vitest mocha tree stat file strings cowsay figlet say \
     basename dirname realpath let shopt compgen complete printenv hg svn patch install chmod chown truncate split csplit \
     dos2unix envsubst getopt getopts mkfifo tput stty clear banner pandoc asciidoctor mkdocs sphinx-build semgrep gitleaks \
     trufflehog detect-secrets mktemp tar zip unzip gzip gunzip xz zstd pre-commit ";
@@ -152,6 +152,27 @@ pub(super) fn destination(words: &[String]) -> &[String] {
         valued = !valued && word.len() == 2 && word.chars().nth(1).is_some_and(|c| VALUED.contains(c));
     }
     words
+}
+
+/// The words of a program that are hosts or URLs: without values of options that leave something out; of `httpie` and its
+/// kin only the URL.
+pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
+    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    const LEFT_OUT: [&str; 5] = ["--exclude", "--exclude-from", "--excludefile", "--include", "--filter"];
+    if matches!(name(program), "http" | "https" | "xh" | "httpie") {
+        let url = words.iter().find(|word| !word.starts_with('-') && !METHODS.contains(&word.as_str()));
+        return url.map(String::as_str).into_iter().collect();
+    }
+    let mut found = Vec::new();
+    let mut left_out = false;
+    for word in words.iter().map(String::as_str) {
+        let option = word.split('=').next().unwrap_or(word);
+        if !left_out && !LEFT_OUT.contains(&option) {
+            found.push(word);
+        }
+        left_out = LEFT_OUT.contains(&word);
+    }
+    found
 }
 
 /// Whether a word alone may be a short name that a resolver completes, not a file.

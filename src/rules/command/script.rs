@@ -6,29 +6,32 @@
 use super::host;
 use super::target::{self, Target};
 
-/// Calls that connect to their first strings.
-const CONNECTING: &str = " urlopen urlretrieve request get post put delete head patch options fetch connect create_connection \
-    connect_ex open_connection createconnection httpconnection httpsconnection socket gethostbyname gethostbyname_ex \
-    getaddrinfo lookup resolve resolve4 resolve6 axios got needle superagent websocket websocketclient file_get_contents \
-    fopen fsockopen curl_init curl_setopt open open-uri new io::socket::inet httpx aiohttp session client uri urlparse url get_response \
-    net::http start tcpsocket udpsocket dial getstore getprint mirror stream download sendto ping query ";
+/// Calls that connect to a URL.
+const FETCHING: &str = " urlopen urlretrieve request get post put delete head patch options fetch axios got needle superagent websocket \
+    websocketclient file_get_contents fopen curl_init curl_setopt open httpx aiohttp session client get_response getstore getprint \
+    mirror stream download start query goto ";
+/// Calls that connect to a host.
+const DIALLING: &str = " connect connect_ex create_connection open_connection createconnection httpconnection httpsconnection socket \
+    gethostbyname gethostbyname_ex getaddrinfo lookup resolve resolve4 resolve6 fsockopen tcpsocket udpsocket dial sendto ping ";
 /// Calls that run a command.
 const RUNNING: &str = " system popen run call check_call check_output getoutput getstatusoutput exec execsync spawn spawnsync \
     execfile execfilesync shell_exec passthru proc_open qx create_subprocess_shell create_subprocess_exec execa $ ";
 /// Calls whose strings are text.
 const TEXT: &str = " print printf puts p println log info warn error debug echo write writelines say die raise assert assertequal \
     assert_eq expect equal tobe it test describe append push add includes startswith endswith replace match search compile \
-    split join format dumps stringify ";
+    split join format dumps stringify urlparse urlsplit ";
 /// Names of what a connection is made to.
-const HOST_KEYS: [&str; 7] = ["host", "hostname", "url", "uri", "baseurl", "href", "socketpath"];
+const HOST_KEYS: [&str; 9] =
+    ["host", "hostname", "url", "uri", "baseurl", "href", "socketpath", "peeraddr", "peerhost"];
 /// Words that show that a text connects to something.
-const SIGNS: [&str; 17] = [
+const SIGNS: [&str; 18] = [
     "urlopen",
     "requests",
     "fetch(",
     "httpx",
     "aiohttp",
     "socket",
+    "Socket",
     "http.client",
     "axios",
     "http.get",
@@ -39,7 +42,7 @@ const SIGNS: [&str; 17] = [
     "LWP",
     "Net::HTTP",
     "open-uri",
-    "urllib",
+    "urllib.request",
 ];
 
 /// What a text does.
@@ -70,6 +73,8 @@ struct Reader<'t> {
     word: String,
     last: char,
     connects: bool,
+    /// The line is the head of a loop.
+    looped: bool,
     comments: &'static [&'static str],
     acts: Vec<Act>,
 }
@@ -91,6 +96,7 @@ pub(super) fn acts(text: &str, program: &str) -> Vec<Act> {
         word: String::new(),
         last: '\n',
         connects,
+        looped: false,
         comments,
         acts: Vec::new(),
     };
@@ -112,8 +118,11 @@ impl<'t> Reader<'t> {
             match c {
                 '\'' | '"' | '`' => self.strings(),
                 '(' | '[' | '{' => {
-                    let name =
-                        if c == '(' || self.calls.is_empty() { std::mem::take(&mut self.word) } else { String::new() };
+                    let name = if c == '(' || self.calls.is_empty() || matches!(self.word.as_str(), "in" | "of") {
+                        std::mem::take(&mut self.word)
+                    } else {
+                        String::new()
+                    };
                     self.calls.push(Call { name, bracket: c, ..Call::default() });
                     self.step(c);
                 }
@@ -126,13 +135,23 @@ impl<'t> Reader<'t> {
                         .rest()
                         .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
                         .unwrap_or(self.rest().len());
-                    self.word = self.rest().get(..len.min(64)).unwrap_or_default().to_lowercase();
+                    let word = self.rest().get(..len.min(64)).unwrap_or_default().to_lowercase();
+                    // `TCPSocket.new(…)`: the class says what is made.
+                    if word != "new" || self.word.is_empty() {
+                        self.word = word;
+                    }
+                    self.looped |= self.word == "for";
                     self.at += len;
                     self.last = 'a';
                 }
+                '\n' => {
+                    self.word.clear();
+                    self.looped = false;
+                    self.at += 1;
+                }
                 c if c.is_whitespace() => self.at += c.len_utf8(),
                 c => {
-                    if c == '\n' || c == ';' {
+                    if c == ';' {
                         self.word.clear();
                     }
                     self.step(c);
@@ -227,15 +246,19 @@ impl<'t> Reader<'t> {
         // `puts "…"` and `get "…"` of Ruby and Perl have no parentheses.
         let name = if word.is_empty() || before != 'a' || word.len() < 2 { name } else { word.to_owned() };
         let url = host::url(value);
-        let found = url.clone().or_else(|| host::host(value)).or_else(|| target::socket(value));
+        let found = url.clone().or_else(|| host::endpoint(value)).or_else(|| target::socket(value));
         let Some(found) = found else { return };
-        let counts = if is_in(CONNECTING, &name) {
-            !listed
-        } else if is_in(TEXT, &name) || is_in(RUNNING, &name) {
-            false
-        } else {
-            self.connects && assigned && !listed || (url.is_some() && self.connects && !name.is_empty() && !listed)
-        };
+        // A word such as `metadata` is a host only where nothing else can stand.
+        let looped = self.looped && self.calls.last().is_some_and(|call| matches!(call.name.as_str(), "in" | "of"));
+        let given = !listed && (assigned || named || (url.is_some() && !name.is_empty())) || looped;
+        let counts = is_in(DIALLING, &name) && !listed
+            || is_in(FETCHING, &name) && !listed && (url.is_some() || (named && !target::is_short(value)))
+            || !is_in(FETCHING, &name)
+                && !is_in(TEXT, &name)
+                && !is_in(RUNNING, &name)
+                && self.connects
+                && given
+                && !target::is_short(value);
         if counts {
             self.acts.push(Act::Target(value.to_owned(), found));
         }

@@ -139,9 +139,9 @@ pub(super) fn name(name: &str) -> Option<Target> {
     v4_target(found)
 }
 
-/// Whether a name only counts where a host is expected.
+/// Whether a name is also an ordinary word: it only counts where nothing but a host can stand.
 pub(super) fn is_short(name: &str) -> bool {
-    SHORT.contains(&name)
+    SHORT.contains(&name) || NAMES.iter().any(|(zone, _)| *zone == name && !zone.contains('.'))
 }
 
 /// Looks a path up.

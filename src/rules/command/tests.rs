@@ -110,6 +110,8 @@ fn what_is_documented_as_a_limit_passes() {
         "python3 -c 'import requests; requests.get(\"http://\" + \".\".join([\"169\",\"254\",\"169\",\"254\"]))'",
         "curl http://169.254.169.254.example.com/",
         "bash other.sh",
+        "while read h; do curl -s http://$h/; done <<< 169.254.169.254",
+        "docker pull 169.254.169.254:5000/x",
         "f() { curl \"$1\"; }; f 169.254.169.254",
     ] {
         assert_eq!(forbidden_target(command), None, "{command}");
@@ -157,6 +159,10 @@ fn texts_that_repeat_what_is_looked_for_are_read_in_bounded_time() {
         let _ = forbidden_target(&format!("curl {text}"));
         let _ = forbidden_target(&format!("python3 -c \"{text}\""));
     }
+}
+
+fn hex(byte: u8) -> String {
+    format!("\\x{byte:02x}")
 }
 
 fn shell_piece() -> impl Strategy<Value = String> {
@@ -245,12 +251,13 @@ proptest! {
         for (len, form) in cuts {
             let (head, tail) = rest.split_at(len.min(rest.len()));
             rest = tail;
-            match form {
-                0 => text += &format!("'{head}'"),
-                1 => text += &format!("\"{head}\""),
-                2 => text.extend(head.chars().flat_map(|c| ['\\', c])),
-                _ => text += &format!("$'{}'", head.bytes().map(|b| format!("\\x{b:02x}")).collect::<String>()),
-            }
+            let piece = match form {
+                0 => format!("'{head}'"),
+                1 => format!("\"{head}\""),
+                2 => head.chars().flat_map(|c| ['\\', c]).collect(),
+                _ => ["$'".to_owned(), head.bytes().map(hex).collect(), "'".to_owned()].concat(),
+            };
+            text += &piece;
         }
         text += rest;
         prop_assert!(forbidden_target(&text).is_some(), "{}", text);
