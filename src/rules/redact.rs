@@ -6,6 +6,7 @@
 //! was disguised on purpose, and must not give a match back to anybody.
 
 mod address;
+mod argument;
 mod authorization;
 mod harmless;
 mod key;

@@ -123,7 +123,8 @@ const NEGATING: [&str; 34] = [
     "sync",
 ];
 /// Words after the name of a secret that leave it one.
-const TRAILING: [&str; 16] = [
+const TRAILING: [&str; 17] = [
+    "base",
     "b64",
     "base64",
     "dev",

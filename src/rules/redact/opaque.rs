@@ -57,6 +57,11 @@ fn class(byte: u8) -> Class {
     }
 }
 
+fn differs(before: u8, byte: u8) -> bool {
+    let begins_word = class(before) == Class::Capital && class(byte) == Class::Small;
+    class(before) != class(byte) && !begins_word
+}
+
 /// What the characters of a span are.
 #[derive(Debug, Default)]
 struct Counts {
@@ -64,7 +69,8 @@ struct Counts {
     capital: usize,
     digit: usize,
     other: usize,
-    /// How often a character is of another kind than the one before it.
+    /// How often a character is of another kind than the one before it, but for a small letter after a capital: words in
+    /// names begin so.
     changes: usize,
 }
 
@@ -80,16 +86,16 @@ impl Counts {
 
     fn add(&mut self, byte: u8, before: Option<u8>) {
         *self.of(byte) += 1;
-        self.changes += usize::from(before.is_some_and(|before| class(before) != class(byte)));
+        self.changes += usize::from(before.is_some_and(|before| differs(before, byte)));
     }
 
     /// Takes out the first character of the span; `next` is the one after it.
     fn remove(&mut self, first: u8, next: u8) {
         *self.of(first) -= 1;
-        self.changes -= usize::from(class(first) != class(next));
+        self.changes -= usize::from(differs(first, next));
     }
 
     fn look_random(&self) -> bool {
-        self.small >= 4 && self.capital >= 4 && self.digit >= 2 && self.other <= 5 && self.changes >= 14
+        self.small >= 4 && self.capital >= 4 && self.digit >= 2 && self.other <= 5 && self.changes >= 10
     }
 }

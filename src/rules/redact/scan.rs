@@ -4,6 +4,7 @@
 //! options, parameters of URLs, passwords in URLs); well-known tokens; key blocks; long opaque runs. A word is taken as a
 //! whole, so that nothing is found in the middle of one. Must not look beyond the place it is given.
 
+use super::argument::{attribute, passed};
 use super::key::{self, Key, Kind};
 use super::value::{self, Bare, Until};
 use super::window::{Pass, Place, Step};
@@ -25,7 +26,7 @@ pub(super) enum Mode {
 
 /// A program whose options take secrets, in the line that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Program {
+pub(super) enum Program {
     /// `-u user:password`
     User,
     /// `-p password`
@@ -44,7 +45,7 @@ pub(super) struct Scanner {
     pub(super) mode: Mode,
     /// So many bytes from here on are part of a run that is not opaque.
     judged: usize,
-    program: Option<Program>,
+    pub(super) program: Option<Program>,
     /// So many bytes from here a password of a URL begins.
     password: Option<(usize, Until)>,
 }
@@ -138,7 +139,9 @@ impl Scanner {
             Some(b'=') => self.assignment(place).unwrap_or(Step::Keep(1)),
             Some(b'>') => self.element(place).unwrap_or(Step::Keep(1)),
             Some(b' ' | b'\t') => self.argument(place).unwrap_or(Step::Keep(1)),
-            Some(b'\\' | b'%' | 0x1b) => Step::Keep(escape_len(text)),
+            Some(b',') => self.setter(place).unwrap_or(Step::Keep(1)),
+            Some(b'%') => self.assignment(place).unwrap_or(Step::Keep(escape_len(text))),
+            Some(b'\\' | 0x1b) => Step::Keep(escape_len(text)),
             Some(b'/') if text.starts_with(b"/9j/") => self.keep(b"+/="),
             Some(byte) if byte.is_ascii_alphanumeric() || *byte == b'_' => self.word(place),
             _ => Step::Keep(1),
@@ -185,12 +188,17 @@ impl Scanner {
     /// `=`, `:`, `:=`, `=>`, `==` with the name of a secret before it.
     fn assignment(&mut self, place: Place<'_>) -> Option<Step> {
         let text = place.ahead;
-        let sign = text.iter().take(3).take_while(|b| b":=>".contains(b)).count();
+        // `=` in a part of a URL that is encoded once more.
+        let encoded = text.starts_with(b"%3D") || text.starts_with(b"%3d");
+        let sign = if encoded { 3 } else { text.iter().take(3).take_while(|b| b":=>".contains(b)).count() };
         let signs = text.get(..sign)?;
-        if signs.starts_with(b"::") || signs.ends_with(b":") && sign > 1 {
+        if sign == 0 || signs.starts_with(b"::") || signs.ends_with(b":") && sign > 1 {
             return None;
         }
-        let key = key::behind(place.behind, place.begins)?;
+        let key = key::behind(place.behind, place.begins)
+            .or_else(|| attribute(place.behind).filter(|_| signs == b"="))
+            .or_else(|| passed(place.behind).filter(|_| signs == b":"))?;
+        let key = Key { query: key.query || encoded, ..key };
         let after = text.get(sign..)?;
         let colon = signs == b":";
         let compared = signs.starts_with(b"==");
@@ -289,72 +297,6 @@ impl Scanner {
         given.then(|| self.mask(1, Until::Element, Rule::Assignment))
     }
 
-    /// A blank with the option or the word before it that a secret follows.
-    fn argument(&mut self, place: Place<'_>) -> Option<Step> {
-        let last = key::tail(place.behind, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
-        if last.len() < 2 || last.len() > 64 {
-            return None;
-        }
-        let before = place.behind.get(..place.behind.len() - last.len())?;
-        let opening = value::open(place.ahead, false);
-        let content = place.ahead.get(opening.skip..)?;
-        if last.starts_with(b"-") {
-            return self.option(last, &opening, content, place);
-        }
-        let lower = last.to_ascii_lowercase();
-        let previous = key::trim_end(before, b" ");
-        let sql = opening.quote.is_some()
-            && (lower == b"password" || lower == b"by" && previous.to_ascii_lowercase().ends_with(b"identified"));
-        let netrc = lower == b"password" && {
-            let login = key::tail(previous, |b| !b.is_ascii_whitespace());
-            let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" ");
-            line.ends_with(b"login")
-        };
-        let defined = [&b"ENV"[..], b"ARG", b"#define", b"setx", b"set"].iter().any(|word| previous.ends_with(word));
-        if !sql && !netrc && !defined {
-            return None;
-        }
-        let key = key::behind(place.behind, place.begins).filter(|k| matches!(k.kind, Kind::Human | Kind::Machine));
-        if !sql && key.is_none() {
-            return None;
-        }
-        let loud = Key { loud: true, kind: Kind::Human, ..key.unwrap_or_else(sql_key) };
-        self.given(&loud, &opening, content, Bare::Word)
-    }
-
-    fn option(&mut self, last: &[u8], opening: &value::Opening, content: &[u8], place: Place<'_>) -> Option<Step> {
-        if content.starts_with(b"-") && opening.quote.is_none() {
-            return None;
-        }
-        let user = self.program == Some(Program::User) && matches!(last, b"-u" | b"--user" | b"--proxy-user" | b"-U");
-        if user {
-            let name =
-                content.iter().take(256).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
-            let secret = content.get(name..)?.strip_prefix(b":")?;
-            let skip = opening.skip + name + 1;
-            return self.given(&sql_key(), &value::Opening { skip, ..*opening }, secret, Bare::Word);
-        }
-        let short = matches!((self.program, last), (Some(Program::Password), b"-p") | (Some(Program::Auth), b"-a"));
-        if short {
-            return self.given(&sql_key(), opening, content, Bare::Word);
-        }
-        let key = key::behind(place.behind, place.begins)?;
-        let loud = Key { loud: true, ..key };
-        matches!(loud.kind, Kind::Human | Kind::Machine).then_some(())?;
-        self.given(&loud, opening, content, Bare::Word)
-    }
-
-    /// Masks a value that is certainly meant as one.
-    fn given(&mut self, key: &Key, opening: &value::Opening, content: &[u8], bare: Bare) -> Option<Step> {
-        let (len, until) = match opening.quote {
-            Some((quote, slashes)) => (value::quoted_len(content, quote, slashes), Until::Quote(quote, slashes)),
-            None => (bare.len(content), Until::Bare(bare)),
-        };
-        let found = content.get(..len)?;
-        value::plausible(key, found, opening.quote.is_some(), content.get(len..)?)
-            .then(|| self.mask(opening.skip, until, Rule::Assignment))
-    }
-
     /// A word begins here.
     fn word(&mut self, place: Place<'_>) -> Step {
         let text = place.ahead;
@@ -363,11 +305,8 @@ impl Scanner {
         if let Some(step) = self.scheme(word, text).or_else(|| self.harmless(word, text)) {
             return step;
         }
-        if place.behind.ends_with(b"-") && word.first() == Some(&b'p') && self.program == Some(Program::Glued) {
-            let opens = key::trim_end(place.behind, b"-").ends_with(b" ") && !place.behind.ends_with(b"--");
-            if opens && Bare::Word.len(text) >= 4 && !text.starts_with(b"p$") {
-                return self.mask(1, Until::Bare(Bare::Word), Rule::Assignment);
-            }
+        if let Some(step) = self.glued(word, place) {
+            return step;
         }
         if let Some((keep, until)) = shape::find(text) {
             return self.mask(keep, until, Rule::TokenShape);
@@ -382,24 +321,6 @@ impl Scanner {
         }
         self.program = program(word, self.program).or(self.program);
         Step::Keep(len)
-    }
-}
-
-/// The key of a value that stands at a known place.
-fn sql_key() -> Key {
-    Key {
-        kind: Kind::Human,
-        name: String::new(),
-        quoted: false,
-        json: false,
-        slashes: 0,
-        loud: true,
-        flag: true,
-        query: false,
-        first: false,
-        line: false,
-        item: false,
-        indent: 0,
     }
 }
 

@@ -65,6 +65,7 @@ impl Bare {
                 b',' | b';' | b')' | b'}' | b']' | b'<' | b'>' | b'|' if self == Self::Item => break,
                 b'&' if matches!(self, Self::Item | Self::Query) => break,
                 b'#' | b'<' | b'>' if self == Self::Query => break,
+                b'%' if self == Self::Query && text.get(at..).is_some_and(|rest| rest.starts_with(b"%26")) => break,
                 b';' | b'&' | b'|' if self == Self::Line && text.get(at + 1).is_none_or(u8::is_ascii_whitespace) => {
                     break;
                 }
@@ -196,8 +197,13 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         // A sentence about the secret, not the secret.
         let sentence =
             value.split_whitespace().filter(|w| w.chars().all(|c| c.is_alphabetic() || ".,?!:'".contains(c))).count();
-        let about = NAMING.iter().any(|n| lower.contains(n)) || lower.split_whitespace().any(is_keyword);
-        return !(sentence >= 2 && (about || key.kind == Kind::Machine));
+        let about = NAMING.iter().any(|n| lower.contains(n));
+        // A phrase may be a password: only what begins or speaks as prose about one is none.
+        let prose = match key.kind {
+            Kind::Human => about || lower.split_whitespace().next().is_some_and(is_keyword),
+            Kind::Machine | Kind::Authorization | Kind::Cookie => true,
+        };
+        return !(sentence >= 2 && prose);
     }
     let digit = value.bytes().any(|b| b.is_ascii_digit());
     let name = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:$>".contains(&b));

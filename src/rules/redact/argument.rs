@@ -1,0 +1,142 @@
+//! Values that follow a blank or stand in an argument: options, SQL, `.netrc`, Dockerfiles, setters, attributes.
+//!
+//! Where a program takes a secret behind a letter (`-u`, `-p`), only in a line that names the program. Must not guess from
+//! a letter alone.
+
+use super::Rule;
+use super::key::{self, Key, Kind};
+use super::scan::{Program, Scanner};
+use super::value::{self, Bare, Until};
+use super::window::{Place, Step};
+
+impl Scanner {
+    /// A blank with the option or the word before it that a secret follows.
+    pub(super) fn argument(&mut self, place: Place<'_>) -> Option<Step> {
+        let last = key::tail(place.behind, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+        if last.len() < 2 || last.len() > 64 {
+            return None;
+        }
+        let before = place.behind.get(..place.behind.len() - last.len())?;
+        let opening = value::open(place.ahead, false);
+        let content = place.ahead.get(opening.skip..)?;
+        if last.starts_with(b"-") {
+            return self.option(last, &opening, content, place);
+        }
+        let lower = last.to_ascii_lowercase();
+        let previous = key::trim_end(before, b" ");
+        let sql = opening.quote.is_some()
+            && (lower == b"password" || lower == b"by" && previous.to_ascii_lowercase().ends_with(b"identified"));
+        let netrc = lower == b"password" && {
+            let login = key::tail(previous, |b| !b.is_ascii_whitespace());
+            let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" ");
+            line.ends_with(b"login")
+        };
+        let defined = [&b"ENV"[..], b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"]
+            .iter()
+            .any(|word| previous.ends_with(word));
+        if !sql && !netrc && !defined {
+            return None;
+        }
+        let key = key::behind(place.behind, place.begins).filter(|k| matches!(k.kind, Kind::Human | Kind::Machine));
+        if !sql && key.is_none() {
+            return None;
+        }
+        let loud = Key { loud: true, kind: Kind::Human, ..key.unwrap_or_else(known) };
+        self.given(&loud, &opening, content, Bare::Word)
+    }
+
+    fn option(&mut self, last: &[u8], opening: &value::Opening, content: &[u8], place: Place<'_>) -> Option<Step> {
+        if content.starts_with(b"-") && opening.quote.is_none() {
+            return None;
+        }
+        let user = self.program == Some(Program::User) && matches!(last, b"-u" | b"--user" | b"--proxy-user" | b"-U");
+        if user {
+            let name =
+                content.iter().take(256).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
+            let secret = content.get(name..)?.strip_prefix(b":")?;
+            let skip = opening.skip + name + 1;
+            return self.given(&known(), &value::Opening { skip, ..*opening }, secret, Bare::Word);
+        }
+        let short = matches!((self.program, last), (Some(Program::Password), b"-p") | (Some(Program::Auth), b"-a"));
+        if short {
+            return self.given(&known(), opening, content, Bare::Word);
+        }
+        let key = key::behind(place.behind, place.begins)?;
+        let loud = Key { loud: true, ..key };
+        matches!(loud.kind, Kind::Human | Kind::Machine).then_some(())?;
+        self.given(&loud, opening, content, Bare::Word)
+    }
+
+    /// Masks a value that is certainly meant as one.
+    fn given(&mut self, key: &Key, opening: &value::Opening, content: &[u8], bare: Bare) -> Option<Step> {
+        let (len, until) = match opening.quote {
+            Some((quote, slashes)) => (value::quoted_len(content, quote, slashes), Until::Quote(quote, slashes)),
+            None => (bare.len(content), Until::Bare(bare)),
+        };
+        let found = content.get(..len)?;
+        value::plausible(key, found, opening.quote.is_some(), content.get(len..)?)
+            .then(|| self.mask(opening.skip, until, Rule::Assignment))
+    }
+
+    /// `-psecret` of mysql, `-uname:secret` of curl.
+    pub(super) fn glued(&mut self, word: &[u8], place: Place<'_>) -> Option<Step> {
+        let text = place.ahead;
+        let opens = place.behind.ends_with(b" -") || place.behind.ends_with(b"\t-");
+        let name = match (self.program, word.first()) {
+            (Some(Program::Glued), Some(b'p')) => 1,
+            (Some(Program::User), Some(b'u')) if text.get(word.len()) == Some(&b':') => word.len() + 1,
+            _ => return None,
+        };
+        let secret = text.get(name..)?;
+        let len = Bare::Word.len(secret);
+        let found = secret.get(..len)?;
+        let given = opens && len >= 3 && value::plausible(&known(), found, false, &[]);
+        given.then(|| self.mask(name, Until::Bare(Bare::Word), Rule::Assignment))
+    }
+
+    /// `setenv("API_KEY", "…")`
+    pub(super) fn setter(&mut self, place: Place<'_>) -> Option<Step> {
+        let key = key::behind(place.behind, place.begins).filter(|key| key.quoted && key.item)?;
+        let opening = value::open(place.ahead.get(1..)?, false);
+        let (quote, slashes) = opening.quote?;
+        let content = place.ahead.get(1 + opening.skip..)?;
+        let found = content.get(..value::quoted_len(content, quote, slashes))?;
+        let digit = found.iter().any(u8::is_ascii_digit) && found.len() >= 6;
+        (digit && value::plausible(&key, found, true, &[]))
+            .then(|| self.mask(1 + opening.skip, Until::Quote(quote, slashes), Rule::Assignment))
+    }
+}
+
+/// The name in `key="ApiKey" value`, whose value comes.
+pub(super) fn attribute(behind: &[u8]) -> Option<Key> {
+    let before = key::trim_end(behind.strip_suffix(b"value").or_else(|| behind.strip_suffix(b"VALUE"))?, b" ");
+    let name = key::tail(before.strip_suffix(b"\"")?, |b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b));
+    let tag = before.get(..before.len() - 1 - name.len())?.strip_suffix(b"=\"")?;
+    let names = [&b" key"[..], b" name", b" Key", b" Name"].iter().any(|word| tag.ends_with(word));
+    let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
+    names.then(|| Key { kind, ..known() })
+}
+
+/// `-passin pass` of openssl.
+pub(super) fn passed(behind: &[u8]) -> Option<Key> {
+    let options = [&b"-passin pass"[..], b"-passout pass", b"-pass pass"];
+    options.iter().any(|option| behind.ends_with(option)).then(known)
+}
+
+/// The key of a value that stands at a known place.
+fn known() -> Key {
+    Key {
+        kind: Kind::Human,
+        name: String::new(),
+        quoted: false,
+        json: false,
+        slashes: 0,
+        loud: true,
+        flag: true,
+        query: false,
+        first: false,
+        line: false,
+        item: false,
+        indent: 0,
+    }
+}
