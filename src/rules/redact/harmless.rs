@@ -32,6 +32,10 @@ impl Scanner {
             b"d09GRg",
             b"WebKitFormBoundary",
         ];
+        // Names of functions as C++ and Rust compilers write them.
+        if [&b"_ZN"[..], b"_ZS", b"_ZT", b"__ZN"].iter().any(|head| text.starts_with(head)) {
+            return Some(self.keep(b"_$."));
+        }
         if heads.iter().any(|head| text.starts_with(head)) {
             return Some(self.keep(b"+/="));
         }

@@ -61,6 +61,11 @@ impl<P: Pass> Machine<P> {
         Self { pass, buffer: String::new(), cursor: Cursor::default() }
     }
 
+    #[cfg(test)]
+    pub(super) fn pass(&self) -> &P {
+        &self.pass
+    }
+
     pub(super) fn held(&self) -> usize {
         self.buffer.len()
     }
