@@ -11,6 +11,7 @@ pub mod lockdown;
 pub mod outcome;
 pub mod output;
 pub mod path;
+pub mod quota;
 pub mod redact;
 pub mod runner;
 pub mod session_name;

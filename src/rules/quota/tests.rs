@@ -1,0 +1,262 @@
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+
+/// 2026-11-01T12:00:00Z.
+const NOON: i64 = 1_793_534_400_000;
+const HOUR: i64 = 60 * 60 * 1000;
+const NONE: Quota = Quota { concurrent: 2, user: None, drive: None, tenant: None };
+
+fn charge(run: impl std::fmt::Display, at: i64) -> Charge {
+    Charge { run: run.to_string(), user: "alice".into(), drive: "research".into(), at: Some(at), active: false }
+}
+
+fn ledger(charges: impl IntoIterator<Item = Charge>) -> Ledger {
+    Ledger::new(charges, [])
+}
+
+/// Whether one more fits with this daily limit of the user, and when if not.
+fn verdict(ledger: &Ledger, limit: u32, now: i64) -> Result<(), Option<u32>> {
+    let usage = ledger.usage("alice", "research", now);
+    match usage.exceeded(&Quota { user: Some(limit), ..NONE }, now)[..] {
+        [] => Ok(()),
+        [one] => Err(one.retry_after),
+        ref more => panic!("{more:?}"),
+    }
+}
+
+#[rstest]
+#[case::a_tenth_of_a_second_left(NOON - DAY + 100, Err(Some(1)))]
+#[case::exactly_a_day_old(NOON - DAY, Ok(()))]
+#[case::a_second_and_a_bit_left(NOON - DAY + 1001, Err(Some(2)))]
+#[case::just_now(NOON, Err(Some(86_400)))]
+fn a_charge_leaves_exactly_24_hours_after_itself(#[case] oldest: i64, #[case] expected: Result<(), Option<u32>>) {
+    let charges = (0..10).map(|n| charge(n, if n == 0 { oldest } else { NOON }));
+    assert_eq!(verdict(&ledger(charges), 10, NOON), expected);
+}
+
+#[test]
+fn forty_days_without_a_run_leave_nothing_and_carry_nothing_over() {
+    let ledger = ledger((0..10).map(|n| charge(n, NOON - 40 * DAY)));
+    assert_eq!(ledger.usage("alice", "research", NOON).used(Scope::User), 0);
+    assert_eq!(verdict(&ledger, 1, NOON), Ok(()));
+}
+
+#[test]
+fn a_run_over_midnight_is_charged_once_at_its_admission() {
+    let admitted = NOON + 12 * HOUR - 2 * 60_000;
+    let ledger = ledger([charge("r", admitted)]);
+    for later in [0, 7 * 60_000, DAY - 1] {
+        assert_eq!(ledger.usage("alice", "research", admitted + later).used(Scope::User), 1);
+    }
+    assert_eq!(ledger.usage("alice", "research", admitted + DAY).used(Scope::User), 0);
+}
+
+#[rstest]
+#[case::five_seconds(5000)]
+#[case::twenty_six_hours(26 * HOUR)]
+#[case::before_the_epoch(NOON + 5000)]
+#[case::further_than_there_is_time(i64::MAX)]
+fn charges_from_the_future_count_and_no_wait_is_longer_than_a_day(#[case] back: i64) {
+    let now = NOON.saturating_sub(back);
+    let ledger = ledger([charge("r", NOON)]);
+    assert_eq!(ledger.usage("alice", "research", now).used(Scope::User), 1);
+    assert_eq!(verdict(&ledger, 1, now), Err(Some(86_400)));
+    // It never counts longer than 24 hours after itself.
+    assert_eq!(ledger.usage("alice", "research", NOON + DAY).used(Scope::User), 0);
+}
+
+#[test]
+fn a_limit_of_zero_refuses_all_and_no_waiting_helps() {
+    let empty = ledger([]);
+    assert_eq!(verdict(&empty, 0, NOON), Err(None));
+    let nothing = Quota { concurrent: 0, ..NONE };
+    let exceeded = empty.usage("alice", "research", NOON).exceeded(&nothing, NOON);
+    assert_eq!(exceeded.iter().map(|one| one.scope).collect::<Vec<_>>(), [Scope::Concurrent]);
+    assert!(exceeded[0].to_string().contains("allows no"));
+}
+
+#[test]
+fn without_a_limit_there_is_none() {
+    let ledger = ledger((0..10_000).map(|n| charge(n, NOON)));
+    assert_eq!(ledger.usage("alice", "research", NOON).exceeded(&NONE, NOON), []);
+}
+
+#[test]
+fn each_scope_counts_what_concerns_it() {
+    let of =
+        |run: &str, user: &str, drive: &str| Charge { user: user.into(), drive: drive.into(), ..charge(run, NOON) };
+    let book = |drive: &str| Book::new([Bucket { minute: NOON / 60_000, drive: drive.into(), count: 10 }], []);
+    let ledger = Ledger::new(
+        [of("1", "alice", "research"), of("2", "alice", "other"), of("3", "bob", "research"), of("4", "bob", "other")],
+        [("alice".to_owned(), book("research")), ("carol".to_owned(), book("other")), ("dave".to_owned(), book(""))],
+    );
+    let usage = ledger.usage("alice", "research", NOON);
+    assert_eq!(usage.used(Scope::User), 2 + 10);
+    assert_eq!(usage.used(Scope::Drive), 2 + 10 + 10, "what a full book cannot tell apart counts for each");
+    assert_eq!(usage.used(Scope::Tenant), 4 + 30);
+}
+
+#[test]
+fn slots_are_of_running_and_reserved_runs_of_the_user_each_once() {
+    let running = |run: &str, user: &str, at| Charge { user: user.into(), at, active: true, ..charge(run, 0) };
+    let ledger = ledger([
+        running("reserved", "alice", None),
+        running("both", "alice", None),
+        running("both", "alice", Some(NOON)),
+        running("of somebody else", "bob", Some(NOON)),
+        charge("over", NOON),
+    ]);
+    let usage = ledger.usage("alice", "research", NOON);
+    assert_eq!((usage.used(Scope::Concurrent), usage.used(Scope::User)), (2, 2));
+    assert_eq!(usage.exceeded(&NONE, NOON).len(), 1);
+    assert!(usage.exceeded(&Quota { concurrent: 3, ..NONE }, NOON).is_empty());
+}
+
+#[rstest]
+#[case::listed(Some("pro"), 4)]
+#[case::unknown(Some("gold"), 2)]
+#[case::none(None, 2)]
+fn a_tier_that_is_not_listed_has_the_default(#[case] tier: Option<&str>, #[case] expected: u32) {
+    assert_eq!(slots(2, &BTreeMap::from([("pro".to_owned(), 4)]), tier), expected);
+}
+
+#[test]
+fn a_folded_run_is_never_counted_twice_and_never_forgotten() {
+    let mut book = Book::default();
+    let of_runs = |book: &Book| {
+        Ledger::new([charge("r", NOON)], [("alice".to_owned(), book.clone())])
+            .usage("alice", "research", NOON + HOUR)
+            .used(Scope::User)
+    };
+    assert_eq!(of_runs(&book), 1);
+    // However often the fold is repeated: after a conflict, after a crash.
+    for _ in 0..3 {
+        assert!(book.fold("r", NOON, "research", NOON + HOUR));
+        assert_eq!(of_runs(&book), 1);
+    }
+    // The Run is seen gone, then pruned.
+    let alone = |book: &Book| {
+        Ledger::new([], [("alice".to_owned(), book.clone())]).usage("alice", "research", NOON + HOUR).used(Scope::User)
+    };
+    assert_eq!(alone(&book), 1);
+    book.prune(["r"]);
+    assert_eq!(alone(&book), 1);
+    book.forget_old(NOON + DAY + 60_000);
+    assert!(book.is_empty());
+}
+
+#[test]
+fn a_charge_older_than_a_day_needs_no_fold() {
+    let mut book = Book::default();
+    assert!(book.fold("r", NOON - DAY, "research", NOON));
+    assert!(book.is_empty());
+}
+
+#[test]
+fn a_bucket_counts_until_its_whole_minute_is_a_day_old() {
+    let mut book = Book::default();
+    assert!(book.fold("r", NOON + 1, "research", NOON + 1));
+    let used =
+        |now| Ledger::new([], [("alice".to_owned(), book.clone())]).usage("alice", "research", now).used(Scope::User);
+    assert_eq!((used(NOON + DAY + 59_999), used(NOON + DAY + 60_000)), (1, 0));
+}
+
+#[test]
+fn a_book_takes_no_more_runs_than_its_schema_and_says_so() {
+    let mut book = Book::default();
+    for n in 0..MAX_FOLDING {
+        assert!(book.fold(&n.to_string(), NOON, "research", NOON));
+    }
+    assert!(!book.fold("one more", NOON, "research", NOON));
+    assert!(book.fold("0", NOON, "research", NOON), "known already");
+    book.prune(["0"]);
+    assert!(book.fold("one more", NOON, "research", NOON));
+}
+
+fn total(book: &Book) -> u64 {
+    book.buckets().map(|bucket| bucket.count).sum()
+}
+
+fn bytes(book: &Book) -> usize {
+    book.buckets().map(|bucket| 80 + bucket.drive.len()).sum()
+}
+
+#[rstest]
+#[case::one_drive(1)]
+#[case::ten_drives(10)]
+#[case::a_drive_each(100_000)]
+fn a_hundred_thousand_charges_keep_a_book_bounded_and_none_is_lost(#[case] drives: i64) {
+    let mut book = Book::default();
+    for n in 0..100_000_i64 {
+        let drive = format!("{}-{}", "d".repeat(200), n % drives);
+        let at = NOON + n * (DAY / 100_000);
+        assert!(book.fold("r", at, &drive, NOON + DAY - 1));
+        book.prune(["r"]);
+    }
+    assert_eq!(total(&book), 100_000);
+    assert!(book.buckets().count() <= MAX_BUCKETS && bytes(&book) <= MAX_BYTES);
+    if drives == 1 {
+        // 1,440 minutes fit as they are.
+        assert_eq!(book.buckets().count(), 1440);
+    }
+}
+
+proptest! {
+    /// Against a ledger that never folds: a book never counts less, and to the minute not longer.
+    #[test]
+    fn folding_never_undercounts_and_is_exact_to_the_minute(
+        charges in prop::collection::vec((0_i64..2 * DAY, 0_usize..3), 0..60),
+        look in 0_i64..3 * DAY,
+    ) {
+        let drives = ["a", "b", "c"];
+        let all = |from: i64| charges.iter().filter(move |(at, _)| *at + DAY > from).count() as u64;
+        let mut book = Book::default();
+        for (n, (at, drive)) in charges.iter().enumerate() {
+            prop_assert!(book.fold(&n.to_string(), *at, drives[*drive], 0));
+        }
+        let folded = Ledger::new([], [("alice".to_owned(), book)]).usage("alice", "a", look);
+        prop_assert!(folded.used(Scope::User) >= all(look));
+        prop_assert!(folded.used(Scope::User) <= all(look - 60_000));
+        prop_assert!(folded.used(Scope::Drive) <= folded.used(Scope::Tenant));
+    }
+
+    /// Waiting as long as was said helps, and a second less does not.
+    #[test]
+    fn the_wait_that_is_told_is_the_wait_that_is_needed(
+        charges in prop::collection::vec(NOON - DAY..=NOON, 1..40),
+        limit in 1_u32..10,
+    ) {
+        let ledger = ledger(charges.iter().enumerate().map(|(n, at)| charge(n, *at)));
+        match verdict(&ledger, limit, NOON) {
+            Ok(()) => {}
+            Err(None) => prop_assert!(false, "a limit above 0 is waited for"),
+            Err(Some(seconds)) => {
+                prop_assert!((1..=86_400).contains(&seconds));
+                let until = NOON + i64::from(seconds) * 1000;
+                prop_assert_eq!(verdict(&ledger, limit, until), Ok(()));
+                prop_assert!(verdict(&ledger, limit, until - 1000).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn tightening_never_allows_what_either_forbids(
+        a in prop::option::of(0_u32..5), b in prop::option::of(0_u32..5), c in 0_u32..5, d in 0_u32..5, used in 0_u64..6,
+    ) {
+        let (one, two) = (Quota { concurrent: c, user: a, ..NONE }, Quota { concurrent: d, user: b, ..NONE });
+        let ledger = ledger((0..used).map(|n| Charge { active: true, ..charge(n, NOON) }));
+        let usage = ledger.usage("alice", "research", NOON);
+        let refused = |quota: &Quota| !usage.exceeded(quota, NOON).is_empty();
+        prop_assert_eq!(refused(&one.tightened_by(&two)), refused(&one) || refused(&two));
+    }
+
+    #[test]
+    fn nothing_overflows(at in any::<i64>(), now in any::<i64>(), minute in any::<i64>(), count in any::<u64>()) {
+        let mut book = Book::new([Bucket { minute, drive: "d".into(), count }, Bucket { minute, drive: "d".into(), count }], []);
+        let _ = book.fold("r", at, "d", now);
+        let ledger = Ledger::new([charge("r", at)], [("alice".to_owned(), book)]);
+        let _ = verdict(&ledger, 1, now);
+    }
+}
