@@ -265,6 +265,38 @@ words! {
     }
 }
 
+words! {
+    /// What is out of the ordinary about an audit record.
+    Anomaly {
+        /// A command was killed at its timeout.
+        Timeout,
+        /// A command was killed by a signal that we did not send.
+        Killed,
+        /// A command printed more than its cap.
+        OutputFlood,
+        /// A command was refused for what it is.
+        BlockedCommand,
+        /// A path left the workspace.
+        PathEscape,
+        /// Somebody asked for what they may not do.
+        AuthorizationDenied,
+        /// Rules could not be set, or read back as others.
+        LockdownFailed,
+        /// Rules that had been proved were found weakened.
+        LockdownLost,
+        /// A probe reached what it must not, or gave no evidence.
+        ContainmentBreach,
+        /// A Sprite was kept awake without a Run.
+        HeldAwakeByGuest,
+        /// How a command ended cannot be known.
+        OutcomeUnknown,
+        /// The switch stopped a command.
+        KillSwitch,
+        /// A kill could not be confirmed.
+        KillUnconfirmed,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! No client, no clock, no async, no random source, no log. Time comes as an argument. Takes plain values and gives plain
 //! values; of `api` it may import only `names` and `reasons`, so that it can be built, fuzzed and mutated alone.
 
+pub mod anomaly;
 pub mod command;
 pub mod egress;
 pub mod environment;
@@ -12,6 +13,7 @@ pub mod outcome;
 pub mod output;
 pub mod path;
 pub mod quota;
+pub mod record;
 pub mod redact;
 pub mod runner;
 pub mod session_name;
