@@ -2,6 +2,9 @@
 //!
 //! Tables and the reading of options. A program that is not known connects to what is a whole URL and to nothing else.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// What a program does with its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
@@ -51,22 +54,27 @@ const TEXT: &str = " echo printf grep egrep fgrep zgrep rg ag ack sed awk gawk m
     dos2unix envsubst getopt getopts mkfifo tput stty clear banner pandoc asciidoctor mkdocs sphinx-build semgrep gitleaks \
     trufflehog detect-secrets mktemp tar zip unzip gzip gunzip xz zstd pre-commit ";
 
-/// What a program does; `None` for a word that is no program's name.
+static USES: LazyLock<HashMap<&'static str, Use>> = LazyLock::new(|| {
+    let lists = [
+        (CONNECTS, Use::Connects),
+        (CLIENT, Use::Client),
+        (SHELL, Use::Shell),
+        (INTERPRETER, Use::Interpreter),
+        (WRAPS, Use::Wraps),
+        (TEXT, Use::Text),
+        (" curl ", Use::Curl),
+        (" wget wget2 ", Use::Wget),
+        (" git ", Use::Git),
+        (" . ", Use::Shell),
+    ];
+    lists.iter().flat_map(|(list, to)| list.split_whitespace().map(|name| (name, *to))).collect()
+});
+
+/// What a program does.
 pub(super) fn of(word: &str) -> Use {
     let name = name(word);
-    let has = |list: &str| list.split(' ').any(|known| known == name && !name.is_empty());
-    match name {
-        "curl" => Use::Curl,
-        "wget" | "wget2" => Use::Wget,
-        "git" => Use::Git,
-        _ if has(CONNECTS) => Use::Connects,
-        _ if has(CLIENT) => Use::Client,
-        _ if has(SHELL) || name == "." => Use::Shell,
-        _ if has(INTERPRETER) || versioned(name) => Use::Interpreter,
-        _ if has(WRAPS) => Use::Wraps,
-        _ if has(TEXT) => Use::Text,
-        _ => Use::Other,
-    }
+    let other = || if versioned(name) { Use::Interpreter } else { Use::Other };
+    USES.get(name).copied().unwrap_or_else(other)
 }
 
 /// The program's own name: without its path.

@@ -9,6 +9,9 @@ use super::scan::{Program, Scanner};
 use super::value::{self, Bare, Until};
 use super::window::{Place, Step};
 
+/// Words that a name and its value follow.
+const DEFINING: [&[u8]; 7] = [b"ENV", b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"];
+
 impl Scanner {
     /// A blank with the option or the word before it that a secret follows.
     pub(super) fn argument(&mut self, place: Place<'_>) -> Option<Step> {
@@ -17,23 +20,25 @@ impl Scanner {
             return None;
         }
         let before = place.behind.get(..place.behind.len() - last.len())?;
+        let password = last.eq_ignore_ascii_case(b"password");
+        let by = last.eq_ignore_ascii_case(b"by");
+        let previous = key::trim_end(before, b" ");
+        let defined = DEFINING.iter().any(|word| previous.ends_with(word));
+        if !last.starts_with(b"-") && !password && !by && !defined {
+            return None;
+        }
         let opening = value::open(place.ahead, false);
         let content = place.ahead.get(opening.skip..)?;
+        let content = content.get(..value::LOOK).unwrap_or(content);
         if last.starts_with(b"-") {
             return self.option(last, &opening, content, place);
         }
-        let lower = last.to_ascii_lowercase();
-        let previous = key::trim_end(before, b" ");
-        let sql = opening.quote.is_some()
-            && (lower == b"password" || lower == b"by" && previous.to_ascii_lowercase().ends_with(b"identified"));
-        let netrc = lower == b"password" && {
+        let sql = opening.quote.is_some() && (password || previous.to_ascii_lowercase().ends_with(b"identified") && by);
+        let netrc = password && {
             let login = key::tail(previous, |b| !b.is_ascii_whitespace());
             let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" ");
             line.ends_with(b"login")
         };
-        let defined = [&b"ENV"[..], b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"]
-            .iter()
-            .any(|word| previous.ends_with(word));
         if !sql && !netrc && !defined {
             return None;
         }

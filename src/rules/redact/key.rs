@@ -163,7 +163,8 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         return None;
     }
     let query = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
-    let kind = kind(name, query).or_else(|| typed(before, name))?;
+    let kind = if may_name(name) { kind(name, query) } else { None };
+    let kind = kind.or_else(|| typed(before, name))?;
     let before = match quote {
         Some(quote) => trim_end(before.strip_suffix(&[quote]).unwrap_or(before), b"\\"),
         None => before,
@@ -185,6 +186,20 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         line: starts && lead.is_empty(),
         item: matches!(lead.last(), Some(b'{' | b',' | b'[' | b'(' | b';')),
         indent,
+    })
+}
+
+/// Whether a name holds any part of a name of a secret: most do not, and are read no further.
+fn may_name(name: &str) -> bool {
+    const STEMS: [&[u8]; 10] =
+        [b"pass", b"pw", b"secret", b"cred", b"token", b"key", b"auth", b"jwt", b"cookie", b"sig"];
+    let bytes = name.as_bytes();
+    (0..bytes.len()).filter_map(|at| bytes.get(at..)).any(|rest| {
+        let stem = |stem: &&[u8]| rest.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem));
+        matches!(
+            rest.first(),
+            Some(b'p' | b's' | b'c' | b't' | b'k' | b'a' | b'j' | b'P' | b'S' | b'C' | b'T' | b'K' | b'A' | b'J')
+        ) && STEMS.iter().any(stem)
     })
 }
 

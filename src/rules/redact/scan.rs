@@ -45,6 +45,8 @@ pub(super) struct Scanner {
     pub(super) mode: Mode,
     /// So many bytes from here on are part of a run that is not opaque.
     judged: usize,
+    /// So many bytes from here on could belong to one token.
+    reach: usize,
     pub(super) program: Option<Program>,
     /// So many bytes from here a password of a URL begins.
     password: Option<(usize, Until)>,
@@ -66,6 +68,7 @@ impl Pass for Scanner {
             Step::Old => MASK.len(),
         };
         self.judged = if matches!(step, Step::Keep(_)) { self.judged.saturating_sub(count) } else { 0 };
+        self.reach = if matches!(step, Step::Keep(_)) { self.reach.saturating_sub(count) } else { 0 };
         // What went over its begin has masked it, or is no URL.
         self.password = self.password.and_then(|(distance, until)| Some((distance.checked_sub(count)?, until)));
         step
@@ -212,6 +215,8 @@ impl Scanner {
     fn value(&mut self, key: &Key, sign: usize, after: &[u8], colon: bool, compared: bool) -> Option<Step> {
         let opening = value::open(after, colon && key.quoted);
         let content = after.get(opening.skip..)?;
+        // Whether it is a secret shows in its head.
+        let content = content.get(..value::LOOK).unwrap_or(content);
         let keep = sign + opening.skip;
         if let Some((quote, slashes)) = opening.quote {
             let len = if opening.tripled { content.len().min(64) } else { value::quoted_len(content, quote, slashes) };
@@ -302,13 +307,18 @@ impl Scanner {
         let text = place.ahead;
         let len = shape::until_mask(text.get(..word_len(text)).unwrap_or_default());
         let word = text.get(..len).unwrap_or_default();
-        if let Some(step) = self.scheme(word, text).or_else(|| self.harmless(word, text)) {
+        if self.reach == 0 {
+            self.reach = shape::reach(text);
+        }
+        let long = self.reach >= shape::SHORTEST;
+        let known = self.scheme(word, text).or_else(|| if long { self.harmless(word, text) } else { None });
+        if let Some(step) = known {
             return step;
         }
         if let Some(step) = self.glued(word, place) {
             return step;
         }
-        if let Some((keep, until)) = shape::find(text) {
+        if long && let Some((keep, until)) = shape::find(text) {
             return self.mask(keep, until, Rule::TokenShape);
         }
         if self.judged == 0 {

@@ -3,6 +3,8 @@
 //! Lengths are lower than the vendors': a token that was cut or that has a new length is still one. Must not hold a
 //! token, not even an invented one.
 
+use std::sync::LazyLock;
+
 use super::value::Until;
 
 const PLAIN: &[u8] = b"";
@@ -132,11 +134,27 @@ const SHAPES: &[Shape] = &[
     ("ops_eyJ", 32, URL_SAFE),
 ];
 
+/// The shapes by the first byte of their heads.
+static BY_FIRST: LazyLock<[Vec<&Shape>; 128]> = LazyLock::new(|| {
+    let first = |shape: &Shape| shape.0.as_bytes().first().copied().map_or(0, usize::from);
+    std::array::from_fn(|byte| SHAPES.iter().filter(|shape| first(shape) == byte).collect())
+});
+
+/// How many bytes from here on could be one token of any shape, as far as is looked.
+pub(super) fn reach(text: &[u8]) -> usize {
+    let part = |b: &&u8| b.is_ascii_alphanumeric() || b"_-.+/=:~,".contains(b);
+    text.iter().take(LOOK).take_while(part).count()
+}
+
+/// No token is shorter.
+pub(super) const SHORTEST: usize = 16;
+
 /// A token that begins here: bytes kept of it, and where its mask ends.
 pub(super) fn find(text: &[u8]) -> Option<(usize, Until)> {
     // What is longer is a token all the same, and a text of many heads stays cheap.
     let text = text.get(..LOOK).unwrap_or(text);
-    for (head, least, alphabet) in SHAPES {
+    let first = text.first().copied().map_or(0, usize::from);
+    for (head, least, alphabet) in BY_FIRST.get(first).into_iter().flatten() {
         if let Some(rest) = text.strip_prefix(head.as_bytes()) {
             let len = run(rest, alphabet);
             let run = rest.get(..len).unwrap_or_default();
@@ -167,7 +185,9 @@ pub(super) fn run(text: &[u8], more: &[u8]) -> usize {
 
 /// How many bytes there are before a mask.
 pub(super) fn until_mask(run: &[u8]) -> usize {
-    run.windows(super::MASK.len()).position(|w| w == super::MASK.as_bytes()).unwrap_or(run.len())
+    let mask = super::MASK.as_bytes();
+    let begins = |at: &usize| run.get(*at..).is_some_and(|rest| rest.starts_with(mask));
+    if run.len() < mask.len() { run.len() } else { (0..run.len()).find(begins).unwrap_or(run.len()) }
 }
 
 fn is_name(run: &[u8]) -> bool {

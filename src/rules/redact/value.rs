@@ -6,6 +6,9 @@
 use super::MASK;
 use super::key::{self, Key, Kind};
 
+/// How far a value is looked at; where it ends is found while it is dropped.
+pub(super) const LOOK: usize = 512;
+
 /// Where a mask ends: what is dropped up to there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
