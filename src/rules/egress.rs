@@ -4,6 +4,7 @@
 //! which Sprite the rules are for.
 
 pub mod hostname;
+pub mod matching;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -139,7 +140,7 @@ pub fn build(demand: Demand<'_>, open_allowed: bool) -> Result<Ruleset, Vec<Egre
     let deny = patterns("deny", demand.deny, &mut errors);
     for (entry, pattern) in &allow {
         if let Some(zone) = PROVIDER_INTERNAL.iter().find(|zone| pattern.overlaps(zone)) {
-            errors.push(EgressError::Overlap { entry: (*entry).to_owned(), zone });
+            errors.push(EgressError::Overlap { entry: shown(entry), zone });
         }
         if deny.iter().any(|(_, denied)| denied == pattern) {
             errors.push(EgressError::Contradiction(pattern.to_string()));
@@ -172,10 +173,27 @@ fn patterns<'a>(list: &'static str, entries: &'a [String], errors: &mut Vec<Egre
     for entry in entries {
         match Pattern::parse(entry) {
             Ok(pattern) => parsed.push((entry.as_str(), pattern)),
-            Err(why) => errors.push(EgressError::Entry { list, entry: entry.clone(), why }),
+            Err(why) => errors.push(EgressError::Entry { list, entry: shown(entry), why }),
         }
     }
     parsed
+}
+
+/// An entry as it may be repeated to people: without a user and password before the host, on one line, cut.
+fn shown(entry: &str) -> String {
+    const KEPT: usize = 80;
+    let (scheme, rest) = entry.split_once("://").map_or(("", entry), |(scheme, rest)| (scheme, rest));
+    let host = rest.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
+    let text = match (scheme, host) {
+        (_, None) => entry.to_owned(),
+        ("", Some(host)) => host,
+        (scheme, Some(host)) => format!("{scheme}://{host}"),
+    };
+    let mut line: String = text.chars().take(KEPT).flat_map(char::escape_debug).collect();
+    if text.chars().nth(KEPT).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// SHA3-256 over the rules as JSON objects with sorted keys, sorted; hex. Order and duplicates do not count.
@@ -233,6 +251,20 @@ mod tests {
     fn allowlist(allow: &[&str], deny: &[&str]) -> Result<Ruleset, Vec<EgressError>> {
         let (allow, deny) = (list(allow), list(deny));
         build(Demand { mode: Mode::Allowlist, allow: &allow, deny: &deny, defaults: false }, false)
+    }
+
+    #[test]
+    fn a_refusal_repeats_no_password_and_stays_on_one_line() {
+        let secret = ["hunter", "2"].concat();
+        for entry in
+            [format!("user:{secret}@example.com"), format!("https://a:b@{secret}@example.com/x"), format!("{secret}@")]
+        {
+            let demand = Demand { mode: Mode::Allowlist, allow: &[entry], deny: &[], defaults: false };
+            let errors = build(demand, false).unwrap_err();
+            assert!(!errors[0].to_string().contains(&secret), "{}", errors[0]);
+        }
+        assert_eq!(shown("a\nb\u{202e}"), "a\\nb\\u{202e}");
+        assert_eq!(shown(&"x".repeat(100)).chars().count(), 81);
     }
 
     #[test]

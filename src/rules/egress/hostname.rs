@@ -41,6 +41,9 @@ pub enum PatternError {
         "holds `{0}`: write the host name alone, such as api.example.com, without scheme, user, port, path or mask"
     )]
     Character(char),
+    /// A character that nobody sees, though it may be part of what the name becomes.
+    #[error("holds an invisible character (U+{0:04X}): type the name anew")]
+    Invisible(u32),
     /// Spaces or control characters inside.
     #[error("holds a space or a control character: write one host name an entry, such as api.example.com")]
     Blank,
@@ -79,17 +82,7 @@ pub struct Pattern {
 impl Pattern {
     /// Reads an entry as a person writes it.
     pub fn parse(entry: &str) -> Result<Self, PatternError> {
-        let trimmed = entry.trim();
-        if trimmed.is_empty() {
-            return Err(PatternError::Empty);
-        }
-        if trimmed.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(PatternError::Blank);
-        }
-        if let Some(c) = trimmed.chars().find(|c| "/:@?#%,;[]\\\"'<>|^`{}!$&()=+~".contains(*c)) {
-            let address = trimmed.parse::<std::net::Ipv6Addr>().is_ok();
-            return Err(if address { PatternError::Address } else { PatternError::Character(c) });
-        }
+        let trimmed = written(entry)?;
         if trimmed == "*" {
             return Err(PatternError::Everything);
         }
@@ -100,7 +93,7 @@ impl Pattern {
         if host.contains('*') {
             return Err(PatternError::Wildcard);
         }
-        let host = normalise(host)?;
+        let host = normalise(host, false)?;
         let labels = host.split('.').count();
         if labels < 2 {
             return Err(special(&host).unwrap_or(PatternError::OneLabel));
@@ -112,6 +105,11 @@ impl Pattern {
             return Err(PatternError::PublicSuffix);
         }
         Ok(Self { wildcard, host })
+    }
+
+    /// A literal host as one may ask for it, normalised: also one that no entry may name.
+    pub fn host(host: &str) -> Result<String, PatternError> {
+        normalise(written(host)?, true)
     }
 
     /// Whether something matches both this pattern and `zone` (a name, or `*.` and a name).
@@ -132,7 +130,36 @@ fn special(host: &str) -> Option<PatternError> {
     SPECIAL_USE.iter().find(under).map(|top| PatternError::SpecialUse(top))
 }
 
-fn normalise(host: &str) -> Result<String, PatternError> {
+/// Without the spaces round it; nothing in it that no host name holds.
+fn written(entry: &str) -> Result<&str, PatternError> {
+    // A line break is no space round an entry: it is a second line.
+    let trimmed = entry.trim_matches([' ', '\t']);
+    if trimmed.is_empty() {
+        return Err(PatternError::Empty);
+    }
+    if let Some(c) = trimmed.chars().find(|c| is_invisible(*c)) {
+        return Err(PatternError::Invisible(u32::from(c)));
+    }
+    if trimmed.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(PatternError::Blank);
+    }
+    if let Some(c) = trimmed.chars().find(|c| "/:@?#%,;[]\\\"'<>|^`{}!$&()=+~".contains(*c)) {
+        let without_zone = trimmed.split('%').next().unwrap_or(trimmed);
+        let address = without_zone.parse::<std::net::Ipv6Addr>().is_ok();
+        return Err(if address { PatternError::Address } else { PatternError::Character(c) });
+    }
+    Ok(trimmed)
+}
+
+/// Characters without a shape of their own: some vanish in normalisation, some turn what a reader sees.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn normalise(host: &str, underscores: bool) -> Result<String, PatternError> {
     let ascii = match url::Host::parse(host) {
         Ok(url::Host::Domain(name)) => name,
         Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => return Err(PatternError::Address),
@@ -151,7 +178,9 @@ fn normalise(host: &str) -> Result<String, PatternError> {
     let name = ascii.strip_suffix('.').unwrap_or(&ascii);
     let label_ok = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || (underscores && b == b'_'))
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -218,12 +247,17 @@ mod tests {
     #[case("a..example.com")]
     #[case("%65xample.com")]
     #[case("my_host.example.com")]
+    #[case("example.com\n")]
+    #[case("example.com\u{200b}")]
+    #[case("exam\u{ad}ple.com")]
+    #[case("fe80::1%eth0")]
     fn what_is_no_public_name_is_refused(#[case] entry: &str) {
         let error = Pattern::parse(entry).unwrap_err();
         assert!(
             error.to_string().contains("write")
                 || error.to_string().contains("remove")
                 || error.to_string().contains("set")
+                || error.to_string().contains("type")
                 || error == PatternError::Form,
             "{error}"
         );
