@@ -8,6 +8,7 @@
 mod address;
 mod argument;
 mod authorization;
+mod class;
 mod harmless;
 mod key;
 mod opaque;

@@ -3,11 +3,11 @@
 //! Where a program takes a secret behind a letter (`-u`, `-p`), only in a line that names the program. Must not guess from
 //! a letter alone.
 
-use super::Rule;
 use super::key::{self, Key, Kind};
 use super::scan::{Program, Scanner};
 use super::value::{self, Bare, Until};
 use super::window::{Place, Step};
+use super::{Rule, class};
 
 /// Words that a name and its value follow.
 const DEFINING: [&[u8]; 7] = [b"ENV", b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"];
@@ -15,7 +15,7 @@ const DEFINING: [&[u8]; 7] = [b"ENV", b"ARG", b"#define", b"setx", b"set", b"-gx
 impl Scanner {
     /// A blank with the option or the word before it that a secret follows.
     pub(super) fn argument(&mut self, place: Place<'_>) -> Option<Step> {
-        let last = key::tail(place.behind, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+        let last = place.behind.get(place.behind.len() - class::tail_len(place.behind, class::NAME)..)?;
         if last.len() < 2 || last.len() > 64 {
             return None;
         }

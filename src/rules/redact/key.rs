@@ -3,6 +3,8 @@
 //! A name counts by its last words: `DB_PASSWORD` and `clientSecret` hold a secret, `max_tokens`, `password_field` and
 //! `secretName` hold something about one. Must not look at the value.
 
+use super::class;
+
 /// What kind of secret a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -156,7 +158,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let open = trim_end(inner, b"\\");
     let slashes = if quote.is_some() { inner.len() - open.len() } else { 0 };
     let inner = if quote.is_some() { open } else { inner };
-    let name = tail(inner, |b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    let name = inner.get(inner.len() - class::tail_len(inner, class::NAME)..)?;
     let before = inner.get(..inner.len() - name.len()).unwrap_or_default();
     let name = std::str::from_utf8(name).unwrap_or_default();
     if name.is_empty() || name.len() > 80 {

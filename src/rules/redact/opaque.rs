@@ -4,18 +4,16 @@
 //! run that does not count does not count either, which keeps a second redaction from finding more than the first.
 //! Numbers, hexadecimal digests, UUIDs, paths and long names do not count.
 
+use super::class;
+
 /// How many characters are looked at together.
 const SPAN: usize = 32;
 
 /// Bytes of the run that begins here: base64 in either alphabet, with its padding.
 pub(super) fn run_len(text: &[u8]) -> usize {
-    let len = text.iter().take_while(|b| is_part(**b)).count();
+    let len = class::len(text, class::RUN);
     let padding = text.get(len..).unwrap_or_default().iter().take(2).take_while(|b| **b == b'=').count();
     if len >= SPAN { len + padding } else { len }
-}
-
-pub(super) fn is_part(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte)
 }
 
 /// Whether a run looks random somewhere.
@@ -48,7 +46,7 @@ enum Class {
     Other,
 }
 
-fn class(byte: u8) -> Class {
+fn kind(byte: u8) -> Class {
     match byte {
         b'a'..=b'z' => Class::Small,
         b'A'..=b'Z' => Class::Capital,
@@ -58,8 +56,8 @@ fn class(byte: u8) -> Class {
 }
 
 fn differs(before: u8, byte: u8) -> bool {
-    let begins_word = class(before) == Class::Capital && class(byte) == Class::Small;
-    class(before) != class(byte) && !begins_word
+    let begins_word = kind(before) == Class::Capital && kind(byte) == Class::Small;
+    kind(before) != kind(byte) && !begins_word
 }
 
 /// What the characters of a span are.
@@ -76,7 +74,7 @@ struct Counts {
 
 impl Counts {
     fn of(&mut self, byte: u8) -> &mut usize {
-        match class(byte) {
+        match kind(byte) {
             Class::Small => &mut self.small,
             Class::Capital => &mut self.capital,
             Class::Digit => &mut self.digit,
@@ -96,6 +94,6 @@ impl Counts {
     }
 
     fn look_random(&self) -> bool {
-        self.small >= 4 && self.capital >= 4 && self.digit >= 2 && self.other <= 5 && self.changes >= 10
+        self.small >= 4 && self.capital >= 4 && self.digit >= 2 && self.other <= 5 && self.changes >= 9
     }
 }

@@ -8,7 +8,7 @@ use super::argument::{attribute, passed};
 use super::key::{self, Key, Kind};
 use super::value::{self, Bare, Until};
 use super::window::{Pass, Place, Step};
-use super::{AHEAD, MASK, Rule, address, opaque, pem, shape};
+use super::{AHEAD, MASK, Rule, address, class, opaque, pem, shape};
 
 /// What the scanner is in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -342,7 +342,7 @@ fn cut(text: &[u8], limit: usize) -> usize {
 }
 
 fn word_len(text: &[u8]) -> usize {
-    text.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+    class::len(text, class::WORD)
 }
 
 fn program(word: &[u8], known: Option<Program>) -> Option<Program> {

@@ -5,6 +5,7 @@
 
 use std::sync::LazyLock;
 
+use super::class;
 use super::value::Until;
 
 const PLAIN: &[u8] = b"";
@@ -142,8 +143,7 @@ static BY_FIRST: LazyLock<[Vec<&Shape>; 128]> = LazyLock::new(|| {
 
 /// How many bytes from here on could be one token of any shape, as far as is looked.
 pub(super) fn reach(text: &[u8]) -> usize {
-    let part = |b: &&u8| b.is_ascii_alphanumeric() || b"_-.+/=:~,".contains(b);
-    text.iter().take(LOOK).take_while(part).count()
+    class::len(text.get(..LOOK).unwrap_or(text), class::TOKEN)
 }
 
 /// No token is shorter.
@@ -186,8 +186,16 @@ pub(super) fn run(text: &[u8], more: &[u8]) -> usize {
 /// How many bytes there are before a mask.
 pub(super) fn until_mask(run: &[u8]) -> usize {
     let mask = super::MASK.as_bytes();
-    let begins = |at: &usize| run.get(*at..).is_some_and(|rest| rest.starts_with(mask));
-    if run.len() < mask.len() { run.len() } else { (0..run.len()).find(begins).unwrap_or(run.len()) }
+    let (mut at, mut rest) = (0, run);
+    while rest.len() >= mask.len() {
+        let Some(next) = rest.iter().position(|b| mask.first() == Some(b)) else { break };
+        (at, rest) = (at + next, rest.get(next..).unwrap_or_default());
+        if rest.starts_with(mask) {
+            return at;
+        }
+        (at, rest) = (at + 1, rest.get(1..).unwrap_or_default());
+    }
+    run.len()
 }
 
 fn is_name(run: &[u8]) -> bool {

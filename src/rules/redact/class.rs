@@ -1,0 +1,47 @@
+//! Classes of bytes, looked up: the scanner asks for them at every byte.
+
+/// Letters, digits and `_`: a word.
+pub(super) const WORD: u8 = 1;
+/// Also `+/-`: a run that could be base64.
+pub(super) const RUN: u8 = 2;
+/// Also `.=:~,`: any token.
+pub(super) const TOKEN: u8 = 4;
+/// Letters, digits and `_.-`: a name.
+pub(super) const NAME: u8 = 8;
+
+static CLASSES: [u8; 256] = classes();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated when compiled; the index of a table of 256 is a byte")]
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => WORD | RUN | TOKEN | NAME,
+            b'-' => RUN | TOKEN | NAME,
+            b'+' | b'/' => RUN | TOKEN,
+            b'.' => TOKEN | NAME,
+            b'=' | b':' | b'~' | b',' => TOKEN,
+            _ => 0,
+        };
+        if byte == u8::MAX {
+            return table;
+        }
+        byte += 1;
+    }
+}
+
+/// Whether a byte is of a class.
+pub(super) fn is(byte: u8, class: u8) -> bool {
+    CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
+}
+
+/// How many bytes of a class the text begins with.
+pub(super) fn len(text: &[u8], class: u8) -> usize {
+    text.iter().position(|byte| !is(*byte, class)).unwrap_or(text.len())
+}
+
+/// How many bytes of a class the text ends with.
+pub(super) fn tail_len(text: &[u8], class: u8) -> usize {
+    text.iter().rev().position(|byte| !is(*byte, class)).unwrap_or(text.len())
+}
