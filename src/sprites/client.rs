@@ -86,6 +86,11 @@ impl Client {
         Self { options: Options { within: Some(limit), ..self.options }, ..self.clone() }
     }
 
+    /// For ending what a caller left behind: first of all, and without the caller's own haste.
+    pub(super) fn for_ending(&self) -> Self {
+        Self { options: Options { priority: Some(Priority::Kill), ..Options::default() }, ..self.clone() }
+    }
+
     /// The deadline of a whole call whose single attempt may take `timeout`.
     pub(super) fn whole(&self, timeout: Duration) -> Duration {
         self.options.within.unwrap_or_else(|| self.config().operation_timeout.max(timeout))

@@ -128,7 +128,7 @@ async fn end<S: Stream>(mut reader: Reader<S>, sink: SplitSink<WebSocketStream<S
         debug!(?named, "a dropped exec never told its session; it ends by itself");
         return;
     };
-    let (client, on) = (client.urgent(), asked.on.for_ending());
+    let (client, on) = (client.for_ending(), asked.on.for_ending());
     let arguments = asked.arguments.get(1..).unwrap_or_default().join(" ");
     let ended = async {
         let sessions = client.exec_sessions(&on).await?;

@@ -71,7 +71,9 @@ async fn a_dropped_exec_ends_its_command(#[case] text: &str) {
 async fn a_dropped_exec_ends_its_command_though_the_service_refuses_at_first(#[case] fault: Value) {
     let site = Site::new().await;
     let on = site.awake("one").await;
-    let mut exec = site.client.exec(&on, &script("exec sleep 9494")).await.unwrap();
+    // Whose haste is that of the start, not of its end.
+    let client = site.client.without_retries().within(Duration::from_millis(900));
+    let mut exec = client.exec(&on, &script("exec sleep 9494")).await.unwrap();
     session(&mut exec).await;
     site.faults(json!([fault])).await;
     drop(exec);
