@@ -21,7 +21,7 @@ pub(crate) const TOKEN: &str = "org/1/token/secret-of-the-tests";
 /// Environment variable with the arguments of a server process.
 pub(super) const ARGUMENTS: &str = "SPRITESD_TEST_ARGUMENTS";
 /// No wait of a test is longer: what has not come by then does not come.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

@@ -13,11 +13,10 @@ async fn a_list_by_prefix_is_complete_over_several_pages_and_holds_nothing_else(
         site.lab.client.json("POST", "", &json!({ "name": name }).to_string()).await;
         expected.push(name);
         if number % 4 == 0 {
-            for other in ["s", "so", "sn", "sp", "xso-"] {
-                let body = json!({ "name": format!("{other}{number}") });
-                let (status, _) = site.lab.client.json("POST", "", &body.to_string()).await;
-                assert!(status.is_success());
-            }
+            let other = ["s", "so", "sn", "sp", "xso-"][number / 4 % 5];
+            let body = json!({ "name": format!("{other}{number}") });
+            let (status, _) = site.lab.client.json("POST", "", &body.to_string()).await;
+            assert!(status.is_success());
         }
     }
     site.faults(json!([{ "route": "list", "effect": "delay", "delay": "1ms" }])).await;
@@ -26,7 +25,7 @@ async fn a_list_by_prefix_is_complete_over_several_pages_and_holds_nothing_else(
     names.sort();
     assert_eq!(names, expected);
     assert_eq!(site.client.list("none-").await.unwrap(), []);
-    assert_eq!(site.client.list("").await.unwrap().len(), 120 + 5 * 30);
+    assert_eq!(site.client.list("").await.unwrap().len(), 120 + 30);
 
     // Half a list would look like missing Sprites.
     let last = json!([{ "route": "list", "effect": "delay", "delay": "1ms", "count": 2 },

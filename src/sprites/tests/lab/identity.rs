@@ -6,8 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::super::super::{Awake, Client, Error, Sprite, Target, UpdateSprite};
-use super::{Site, command, deny_all, run, script, session};
-use crate::spritesd::tests::support::eventually;
+use super::{Site, command, deny_all};
 
 async fn refused(client: &Client, on: &Awake, index: usize) -> Result<(), Error> {
     let short = Duration::from_secs(1);
@@ -107,21 +106,5 @@ async fn a_change_meant_for_one_instance_leaves_another_alone() {
     site.faults(json!([{ "route": "update", "effect": "instance-replaced", "count": 1 }])).await;
     let error = site.client.update(Target::from(&new), &labels).await.unwrap_err();
     assert!(matches!(error, Error::Replaced { sent: true, .. }), "{error:?}");
-    site.end().await;
-}
-
-#[tokio::test]
-async fn a_dropped_command_is_not_looked_for_in_another_instance() {
-    let site = Site::new().await;
-    let on = site.awake("one").await.checked();
-    let mut exec = site.client.exec(&on, &script("exec sleep 9478")).await.unwrap();
-    session(&mut exec).await;
-    site.faults(json!([{ "route": "get", "effect": "instance-replaced", "count": 1 }])).await;
-    drop(exec);
-    site.gone("9478").await;
-    eventually("the other one", async || site.events("create").await.len() == 2).await;
-    assert_eq!(site.events("kill").await.len(), 0);
-    let new = site.client.wake("one").await.unwrap();
-    assert_eq!(run(&site.client, &new, "exit 4").await.exit, Some(4));
     site.end().await;
 }

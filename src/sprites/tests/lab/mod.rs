@@ -128,11 +128,16 @@ async fn run(client: &Client, on: &Awake, text: &str) -> Output {
     client.run(on, &script(text), Bytes::new(), 64 * 1024, Duration::from_secs(30)).await.unwrap()
 }
 
+/// What comes next; what has not come by then does not come.
+async fn next(exec: &mut Exec) -> ExecEvent {
+    tokio::time::timeout(support::PATIENCE, exec.next()).await.expect("nothing came")
+}
+
 /// Its standard output and its end.
 async fn rest(exec: &mut Exec) -> (String, ExecEvent) {
     let mut stdout = Vec::new();
     loop {
-        match exec.next().await {
+        match next(exec).await {
             ExecEvent::Stdout(data) => stdout.extend_from_slice(&data),
             ExecEvent::Session { .. } | ExecEvent::Stderr(_) => {}
             end @ (ExecEvent::Exit(_) | ExecEvent::Lost(_)) => return (String::from_utf8(stdout).unwrap(), end),
@@ -142,7 +147,7 @@ async fn rest(exec: &mut Exec) -> (String, ExecEvent) {
 
 /// The id of its session.
 async fn session(exec: &mut Exec) -> String {
-    match exec.next().await {
+    match next(exec).await {
         ExecEvent::Session { id } => id,
         other => panic!("no session but {other:?}"),
     }

@@ -11,7 +11,7 @@ use crate::spritesd::tests::support::eventually;
 
 const CALLERS: usize = 100;
 /// How long the calls of one wave take to arrive.
-const WAVE: Duration = Duration::from_millis(700);
+const WAVE: Duration = Duration::from_millis(1500);
 /// How long before its end a pause is looked at.
 const NEARLY: Duration = Duration::from_millis(50);
 
@@ -37,15 +37,15 @@ async fn storm(site: &Site, pause: Duration, limited: Duration) -> u64 {
 async fn a_hundred_reads_that_are_refused_wait_together_and_all_succeed() {
     let site = Site::new().await;
     site.create("one").await;
-    site.faults(json!([{ "route": "get", "effect": "rate-limit", "retry_after": 2 }])).await;
+    site.faults(json!([{ "route": "get", "effect": "rate-limit", "retry_after": 3 }])).await;
     let calls: Vec<_> = (0..CALLERS)
         .map(|_| {
             let client = site.client.clone();
             tokio::spawn(async move { client.get("one").await })
         })
         .collect();
-    // Two more waves fall into it; each of them is smaller than the one before.
-    let refused = storm(&site, Duration::from_secs(2), Duration::from_millis(4800)).await;
+    // One more wave falls into it, smaller than the first.
+    let refused = storm(&site, Duration::from_secs(3), Duration::from_millis(4500)).await;
     assert!(refused <= CALLERS as u64 * 2, "{refused} were sent");
     for call in join_all(calls).await {
         assert_eq!(call.unwrap().unwrap().name, "one");
@@ -57,7 +57,7 @@ async fn a_hundred_reads_that_are_refused_wait_together_and_all_succeed() {
 async fn a_hundred_commands_that_are_refused_wait_together_and_run_once_each() {
     let site = Site::new().await;
     let on = site.awake("one").await;
-    site.faults(json!([{ "route": "exec", "effect": "rate-limit", "retry_after": 2 }])).await;
+    site.faults(json!([{ "route": "exec", "effect": "rate-limit", "retry_after": 3 }])).await;
     let calls: Vec<_> = (0..CALLERS)
         .map(|_| {
             let (client, on) = (site.client.clone(), on.clone());
@@ -67,7 +67,7 @@ async fn a_hundred_commands_that_are_refused_wait_together_and_run_once_each() {
             })
         })
         .collect();
-    storm(&site, Duration::from_secs(2), Duration::ZERO).await;
+    storm(&site, Duration::from_secs(3), Duration::ZERO).await;
     for call in join_all(calls).await {
         assert_eq!(call.unwrap(), "storm\n");
     }

@@ -93,20 +93,23 @@ async fn what_proves_nothing_about_a_running_machine_renews_no_proof() {
 }
 
 #[rstest]
-#[case::slow_start(&["--cold-start", "2s"], json!([]))]
-#[case::slow_handshake(&[], json!([{ "route": "exec", "match": "true", "effect": "delay", "delay": "2s", "count": 1 }]))]
-#[case::bad_gateway(&[], json!([{ "route": "exec", "match": "true", "effect": "error-before", "status": 502, "count": 1 }]))]
-#[case::unavailable(&[], json!([{ "route": "exec", "match": "true", "effect": "error-before", "status": 503, "count": 2 }]))]
-#[case::no_answer(&[], json!([{ "route": "exec", "match": "true", "effect": "lost-reply", "count": 1 }]))]
-#[case::no_exit(&[], json!([{ "route": "exec", "match": "true", "effect": "exit-frame-lost", "count": 1 }]))]
-#[case::limited(&[], json!([{ "route": "exec", "match": "true", "effect": "rate-limit", "retry_after": 1, "count": 1 }]))]
+#[case::slow_start(&["--cold-start", "2s"], json!({ "effect": "delay", "delay": "1ms", "count": 1 }), 1)]
+#[case::slow_handshake(&[], json!({ "effect": "delay", "delay": "2s", "count": 1 }), 1)]
+#[case::bad_gateway(&[], json!({ "effect": "error-before", "status": 502, "count": 1 }), 2)]
+#[case::unavailable(&[], json!({ "effect": "error-before", "status": 503, "count": 2 }), 3)]
+#[case::no_answer(&[], json!({ "effect": "lost-reply", "count": 1 }), 2)]
+#[case::no_exit(&[], json!({ "effect": "exit-frame-lost", "count": 1 }), 2)]
+#[case::limited(&[], json!({ "effect": "rate-limit", "retry_after": 1, "count": 1 }), 2)]
 #[tokio::test]
-async fn a_wake_gets_through(#[case] flags: &[&str], #[case] faults: Value) {
+async fn a_wake_gets_through(#[case] flags: &[&str], #[case] mut fault: Value, #[case] handshakes: u64) {
     // A handshake in a Sprite that is awake would have failed by then.
     let site = Site::set(flags, |config| config.open_timeout = Duration::from_secs(1)).await;
     site.create("one").await;
-    site.faults(faults).await;
+    (fault["route"], fault["match"]) = (json!("exec"), json!("true"));
+    site.faults(json!([fault, counter()])).await;
     let on = site.client.wake("one").await.unwrap();
+    // Beside them the server counted two reads of the Sprite, before and after.
+    assert_eq!(site.hits().await.iter().sum::<u64>(), handshakes + 2);
     assert_eq!(run(&site.client, &on, "exit 4").await.exit, Some(4));
     assert_eq!(site.client.get("one").await.unwrap().status, SpriteState::Running);
     assert_eq!(site.events("wake").await.len(), 1);
