@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::{
     api::values::GoDuration,
+    explain,
     kubernetes::scope::Scope,
     sprites::{self, TokenSource},
 };
@@ -27,12 +28,36 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator.
     Run(Box<RunArgs>),
+    /// Say what the rules do with items, one a line on stdin, or with a policy's manifest; needs no cluster.
+    ///
+    /// An item is a JSON string, number or null, or an object with `in` and `id`. Exit 0: all were judged; of `policy`: and there
+    /// is no complaint; 1: there are complaints; 2: something could not be read.
+    Explain(ExplainArgs),
     /// Print the CRDs as YAML, or write one file each into a folder.
     Crds {
         /// The folder to write into.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+}
+
+/// Flags of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// What the items are.
+    #[arg(value_enum)]
+    pub kind: explain::Kind,
+    /// Of `policy`: the manifest, `-` for stdin.
+    pub file: Option<PathBuf>,
+    /// Judge under this ExecutionPolicy manifest; without it the schema's defaults hold.
+    #[arg(long)]
+    pub policy: Option<PathBuf>,
+    /// As if the operator ran with --allow-open-egress.
+    #[arg(long)]
+    pub allow_open_egress: bool,
+    /// How to write results; a table on a terminal, else JSON lines.
+    #[arg(short, long, value_enum)]
+    pub output: Option<explain::Format>,
 }
 
 /// Flags of `run`. Every text is checked by [`RunArgs::check`], so that all errors are shown at once.

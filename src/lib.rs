@@ -10,6 +10,7 @@ pub mod api;
 pub mod app;
 pub mod cli;
 pub mod controllers;
+pub mod explain;
 pub mod kubernetes;
 pub mod rules;
 pub mod serve;

@@ -1,11 +1,16 @@
 //! The operator's binary: parse arguments, install the TLS provider, call the library; nothing else.
 
-use std::{io::Write, process::ExitCode};
+use std::{
+    io::{IsTerminal, Write},
+    path::Path,
+    process::ExitCode,
+};
 
 use clap::Parser;
 use sprite_operator::{
     api, app,
-    cli::{Cli, Command, RunArgs},
+    cli::{Cli, Command, ExplainArgs, RunArgs},
+    explain::{self, Format, Kind, PolicyReport},
 };
 
 fn main() -> ExitCode {
@@ -14,6 +19,59 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run(&args),
         Command::Crds { dir } => crds(dir.as_deref()),
+        Command::Explain(args) => explained(&args),
+    }
+}
+
+fn explained(args: &ExplainArgs) -> ExitCode {
+    match judged(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Nothing is left to do about a closed stderr.
+            let _ = writeln!(std::io::stderr(), "sprite-operator: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether there is no complaint.
+fn judged(args: &ExplainArgs) -> Result<bool, String> {
+    let read = |path: &Path| {
+        let text = if path == Path::new("-") {
+            std::io::read_to_string(std::io::stdin())
+        } else {
+            std::fs::read_to_string(path)
+        };
+        text.map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let default = if std::io::stdout().is_terminal() { Format::Table } else { Format::Json };
+    let format = args.output.unwrap_or(default);
+    let mut stdout = std::io::stdout().lock();
+    match (args.kind, &args.file, &args.policy) {
+        (Kind::Policy, Some(file), None) => {
+            let text = read(file)?;
+            explain::policy(&text, args.allow_open_egress, &mut stdout, format)
+                .map_err(|error| format!("{}: {error}", file.display()))
+        }
+        (Kind::Policy, None, _) => Err("explain policy: name the manifest, or - for stdin".to_owned()),
+        (Kind::Policy, Some(_), Some(_)) => {
+            Err("explain policy: the manifest is the argument; leave --policy out".to_owned())
+        }
+        (_, Some(_), _) => {
+            Err("items come on stdin, one a line; a policy to judge them under is named with --policy".to_owned())
+        }
+        (kind, None, policy) => {
+            let report = policy.as_deref().map(|file| {
+                let text = read(file)?;
+                PolicyReport::read(&text, args.allow_open_egress)
+                    .map_err(|error| format!("{}: {error}", file.display()))
+            });
+            let report = report.transpose()?;
+            explain::items(kind, report.as_ref(), std::io::stdin().lock(), &mut stdout, format)
+                .map(|()| true)
+                .map_err(|error| error.to_string())
+        }
     }
 }
 

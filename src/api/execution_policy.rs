@@ -21,7 +21,7 @@ pub use record::{AuditEvents, AuditFailure, AuditPolicy, Containment, OutputPoli
 pub use status::{EffectiveEgress, EgressRule, ExecutionPolicyStatus};
 
 /// What Runs under this policy may do. Cluster-scoped; owned by platform teams, usually through GitOps.
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq)]
 #[kube(
     group = "sprite-operator.io",
     version = "v1alpha1",

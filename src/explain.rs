@@ -1,0 +1,134 @@
+//! The dry run: what the rules would say, without a cluster. The same functions judge here and in the controllers.
+//!
+//! Reads and prints; decides nothing itself and reaches nothing. `judge` and `manifest` are pure.
+
+mod item;
+mod judge;
+mod manifest;
+mod print;
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+
+use clap::ValueEnum;
+
+pub use item::{Input, Item, ItemError};
+pub use judge::{Judgement, Verdict, judge};
+pub use manifest::{ManifestError, PolicyReport};
+pub use print::Format;
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// One entry of `egress.allow` or `egress.deny`.
+    EgressEntry,
+    /// All entries of `egress.allow`; `in` is the list of them.
+    EgressEntryList,
+    /// A host that a command wants to reach, under `--policy` or the item's own `allow` list.
+    EgressHost,
+    /// A command, as in `bash.command`.
+    Command,
+    /// A file, as in `readFile.path`.
+    Path,
+    /// A variable, `NAME=value`.
+    Env,
+    /// A number of bytes, as in `limits.output`.
+    Size,
+    /// A span of time, as in `limits.timeout`.
+    Duration,
+    /// A whole number, as in `limits.parallelRuns`.
+    Count,
+    /// Text that is redacted, as output and code are.
+    Text,
+    /// An ExecutionPolicy manifest; its file is the argument after it.
+    Policy,
+}
+
+impl Kind {
+    /// As it is written on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EgressEntry => "egress-entry",
+            Self::EgressEntryList => "egress-entry-list",
+            Self::EgressHost => "egress-host",
+            Self::Command => "command",
+            Self::Path => "path",
+            Self::Env => "env",
+            Self::Size => "size",
+            Self::Duration => "duration",
+            Self::Count => "count",
+            Self::Text => "text",
+            Self::Policy => "policy",
+        }
+    }
+}
+
+/// Why a dry run stopped.
+#[derive(Debug)]
+pub enum ExplainError {
+    /// A line is no item.
+    Item {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: ItemError,
+    },
+    /// The manifest cannot be read.
+    Manifest(ManifestError),
+    /// Reading or writing failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for ExplainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item { line, error } => write!(f, "line {line}: {error}"),
+            Self::Manifest(error) => error.fmt(f),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for ExplainError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Judges each line; every one before an unreadable one is judged and printed.
+pub fn items(
+    kind: Kind,
+    policy: Option<&PolicyReport>,
+    input: impl BufRead,
+    output: &mut impl Write,
+    format: Format,
+) -> Result<(), ExplainError> {
+    let mut printer = print::Printer::new(format);
+    let mut result = Ok(());
+    for (line, read) in item::lines(input).enumerate() {
+        let item = match read? {
+            Ok(text) if text.trim().is_empty() => continue,
+            Ok(text) => Item::parse(kind, &text, line + 1),
+            Err(error) => Err(error),
+        };
+        match item {
+            Ok(item) => printer.row(output, &judge(kind, &item, policy), &item)?,
+            Err(error) => {
+                result = Err(ExplainError::Item { line: line + 1, error });
+                break;
+            }
+        }
+    }
+    printer.end(output)?;
+    result
+}
+
+/// Reads a manifest and prints what it comes to; whether it is without complaint.
+pub fn policy(text: &str, open_allowed: bool, output: &mut impl Write, format: Format) -> Result<bool, ExplainError> {
+    let report = PolicyReport::read(text, open_allowed).map_err(ExplainError::Manifest)?;
+    print::report(output, &report, format)?;
+    Ok(report.complaints.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

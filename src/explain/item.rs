@@ -1,0 +1,119 @@
+//! Items: one JSON value a line. A string, a number or `null` by itself, or an object with `in`, and with `id` if it has a name.
+//! Must not judge.
+
+use std::io::{self, BufRead, Read as _};
+
+use serde_json::Value;
+use thiserror::Error;
+
+use super::Kind;
+
+/// The longest line that is read.
+const LONGEST: u64 = 8 << 20;
+
+/// What is judged.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A text.
+    Text(String),
+    /// A number, as JSON has it.
+    Number(serde_json::Number),
+    /// `null`: nothing was written.
+    Absent,
+    /// The entries of a list.
+    Entries(Vec<String>),
+}
+
+/// One item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Its name; the number of its line if it has none.
+    pub id: Value,
+    /// What is judged.
+    pub input: Input,
+    /// For `egress-host`: entries of an allowlist, in place of a policy.
+    pub allow: Option<Vec<String>>,
+}
+
+/// Why a line is no item.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ItemError {
+    /// Not JSON.
+    #[error("this is no JSON: write a JSON string, or an object such as {{\"id\": \"1\", \"in\": \"example.com\"}}")]
+    Json,
+    /// Not UTF-8.
+    #[error("this is no UTF-8 text")]
+    Utf8,
+    /// Longer than [`LONGEST`].
+    #[error("the line is longer than 8 MiB: write shorter items")]
+    TooLong,
+    /// An object without `in`.
+    #[error("the object has no `in`: write what is to be judged there")]
+    NoInput,
+    /// A value that no item is.
+    #[error("`in` is {0}: write a string, a number, null, or a list of strings that are joined")]
+    Input(&'static str),
+    /// Another kind than was asked for.
+    #[error("the item is of kind `{0}`, and `{1}` was asked for: judge each kind on its own")]
+    Kind(String, &'static str),
+    /// `allow` is no list of strings.
+    #[error("`allow` is no list of strings")]
+    Allow,
+}
+
+impl Item {
+    /// From a line. Fields other than `id`, `in`, `allow` and `kind` are for the reader and are left alone.
+    pub fn parse(kind: Kind, line: &str, number: usize) -> Result<Self, ItemError> {
+        let value: Value = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
+        let Value::Object(mut fields) = value else {
+            return Ok(Self { id: number.into(), input: input(kind, value)?, allow: None });
+        };
+        if let Some(Value::String(of)) = fields.get("kind")
+            && of != kind.as_str()
+        {
+            return Err(ItemError::Kind(of.clone(), kind.as_str()));
+        }
+        let allow = fields.remove("allow").map(|allow| strings(allow).ok_or(ItemError::Allow)).transpose()?;
+        let id = fields.remove("id").filter(|id| !id.is_null()).unwrap_or_else(|| number.into());
+        let input = input(kind, fields.remove("in").ok_or(ItemError::NoInput)?)?;
+        Ok(Self { id, input, allow })
+    }
+}
+
+fn input(kind: Kind, value: Value) -> Result<Input, ItemError> {
+    match value {
+        Value::String(text) if kind == Kind::EgressEntryList => Ok(Input::Entries(vec![text])),
+        Value::String(text) => Ok(Input::Text(text)),
+        Value::Number(number) => Ok(Input::Number(number)),
+        Value::Null => Ok(Input::Absent),
+        Value::Array(_) => {
+            let parts = strings(value).ok_or(ItemError::Input("a list of other things than strings"))?;
+            Ok(if kind == Kind::EgressEntryList { Input::Entries(parts) } else { Input::Text(parts.concat()) })
+        }
+        Value::Bool(_) => Err(ItemError::Input("true or false")),
+        Value::Object(_) => Err(ItemError::Input("an object")),
+    }
+}
+
+fn strings(value: Value) -> Option<Vec<String>> {
+    let Value::Array(list) = value else { return None };
+    list.into_iter()
+        .map(|part| match part {
+            Value::String(text) => Some(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+        })
+        .collect()
+}
+
+/// Lines, each bounded. The outer error is of reading.
+pub(super) fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Result<String, ItemError>>> {
+    std::iter::from_fn(move || {
+        let mut bytes = Vec::new();
+        match input.by_ref().take(LONGEST + 1).read_until(b'\n', &mut bytes) {
+            Err(error) => Some(Err(error)),
+            Ok(0) => None,
+            Ok(_) if bytes.len() as u64 > LONGEST => Some(Ok(Err(ItemError::TooLong))),
+            Ok(_) => Some(Ok(String::from_utf8(bytes).map_err(|_| ItemError::Utf8))),
+        }
+    })
+}

@@ -1,0 +1,372 @@
+//! One item, judged by the rules. PURE: nothing but the item and a policy.
+
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::item::{Input, Item};
+use super::manifest::PolicyReport;
+use crate::api::execution_policy::ExecutionPolicySpec;
+use crate::api::reasons::{PolicyReason, RunReason};
+use crate::api::values::{ByteSize, DurationError, GoDuration, SizeError};
+use crate::rules::command::{self, DenyList};
+use crate::rules::egress::{self, Demand, EgressError, Mode, Pattern, PatternError, Rule, matching};
+use crate::rules::environment::{self, EnvironmentError};
+use crate::rules::path::{self, PathError};
+use crate::rules::redact::Redactor;
+
+/// The largest size that any field takes: `resources.storage`, 16Ti.
+const LARGEST_SIZE: u64 = 1 << 44;
+/// The largest count that any field takes.
+const LARGEST_COUNT: u64 = 100_000;
+
+/// What becomes of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is taken, as `value`.
+    Accept,
+    /// It is not.
+    Refuse,
+    /// Something in the text is masked; `value` is what is kept.
+    Mask,
+    /// The text is kept as it is.
+    Keep,
+}
+
+impl Verdict {
+    /// The word in the output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Refuse => "refuse",
+            Self::Mask => "mask",
+            Self::Keep => "keep",
+        }
+    }
+}
+
+/// The outcome of one item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// The reason that a status would give.
+    pub reason: Option<&'static str>,
+    /// Which rule decided.
+    pub rule: String,
+    /// The normalised form, the size in bytes, the duration in seconds, the text that is kept.
+    pub value: Value,
+    /// For people: why, and what to write instead.
+    pub message: String,
+}
+
+impl Judgement {
+    fn accept(rule: impl Into<String>, value: impl Into<Value>, message: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Accept, reason: None, rule: rule.into(), value: value.into(), message: message.into() }
+    }
+
+    fn refuse(reason: &'static str, rule: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Refuse,
+            reason: Some(reason),
+            rule: rule.into(),
+            value: Value::Null,
+            message: message.into(),
+        }
+    }
+}
+
+/// Judges. Without a policy the schema's defaults hold.
+pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgement {
+    let default = ExecutionPolicySpec::default();
+    let spec = policy.map_or(&default, |policy| &policy.spec);
+    match (kind, &item.input) {
+        (Kind::EgressEntry, Input::Text(entry)) => egress_entry(entry),
+        (Kind::EgressEntryList, Input::Entries(entries)) => egress_entries(entries),
+        (Kind::EgressHost, Input::Text(host)) => egress_host(host, item.allow.as_deref(), policy),
+        (Kind::Command, Input::Text(command)) => command_of(command, spec),
+        (Kind::Path, Input::Text(path)) => file(path),
+        (Kind::Env, Input::Text(pair)) => variable(pair, policy.map(|policy| &policy.spec)),
+        (Kind::Size, input) => size(input, spec),
+        (Kind::Duration, input) => duration(input, spec),
+        (Kind::Count, input) => count(input, spec),
+        (Kind::Text, Input::Text(text)) => redacted(text),
+        (kind, Input::Absent) => {
+            Judgement::refuse(invalid(kind), "Absent", "there is nothing, and no default: write a value")
+        }
+        (kind, Input::Number(number)) => Judgement::refuse(
+            invalid(kind),
+            "Type",
+            format!("{number} is a number and a string is asked for: write it in quotes"),
+        ),
+        (kind, Input::Text(_) | Input::Entries(_)) => {
+            Judgement::refuse(invalid(kind), "Type", "this is no value of that kind")
+        }
+    }
+}
+
+const fn invalid(kind: Kind) -> &'static str {
+    match kind {
+        Kind::EgressEntry | Kind::EgressEntryList | Kind::EgressHost | Kind::Policy => {
+            PolicyReason::InvalidEntries.as_str()
+        }
+        Kind::Env => RunReason::InvalidEnvironment.as_str(),
+        Kind::Path => RunReason::PathEscape.as_str(),
+        Kind::Command | Kind::Size | Kind::Duration | Kind::Count | Kind::Text => RunReason::InvalidSpec.as_str(),
+    }
+}
+
+const fn pattern_rule(error: &PatternError) -> &'static str {
+    match error {
+        PatternError::Empty => "Empty",
+        PatternError::Character(_) => "Character",
+        PatternError::Invisible(_) => "Invisible",
+        PatternError::Blank => "Blank",
+        PatternError::Address => "Address",
+        PatternError::Everything => "Everything",
+        PatternError::Wildcard => "Wildcard",
+        PatternError::OneLabel => "OneLabel",
+        PatternError::Form => "Form",
+        PatternError::SpecialUse(_) => "SpecialUse",
+        PatternError::PublicSuffix => "PublicSuffix",
+    }
+}
+
+const fn egress_rule(error: &EgressError) -> &'static str {
+    match error {
+        EgressError::Entry { why, .. } => pattern_rule(why),
+        EgressError::Overlap { .. } => "Overlap",
+        EgressError::Contradiction(_) => "Contradiction",
+        EgressError::DenyAllAllows => "DenyAllAllows",
+        EgressError::OpenNotAllowed => "OpenNotAllowed",
+    }
+}
+
+fn egress_entry(entry: &str) -> Judgement {
+    match build(&[entry.to_owned()]) {
+        Ok(_) => {
+            let form = Pattern::parse(entry).map(|pattern| pattern.to_string()).unwrap_or_default();
+            let message = if form == entry { "" } else { "used in its normal form" };
+            Judgement::accept("Pattern", form, message)
+        }
+        Err(errors) => refused_entries(&errors),
+    }
+}
+
+fn egress_entries(entries: &[String]) -> Judgement {
+    match build(entries) {
+        Ok(rules) => {
+            let allows = rules.iter().filter(|rule| rule.action.as_deref() == Some("allow"));
+            let hosts: Vec<_> = allows.filter_map(|rule| rule.domain.clone()).collect();
+            let message = format!("{} of {} entries make rules of their own", hosts.len(), entries.len());
+            Judgement::accept("Pattern", hosts, message)
+        }
+        Err(errors) => refused_entries(&errors),
+    }
+}
+
+fn build(allow: &[String]) -> Result<Vec<Rule>, Vec<EgressError>> {
+    let demand = Demand { mode: Mode::Allowlist, allow, deny: &[], defaults: false };
+    egress::build(demand, false).map(|rules| rules.rules().to_vec())
+}
+
+fn refused_entries(errors: &[EgressError]) -> Judgement {
+    let mut rules: Vec<_> = errors.iter().map(egress_rule).collect();
+    rules.dedup();
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Judgement::refuse(PolicyReason::InvalidEntries.as_str(), rules.join(","), messages.join("; "))
+}
+
+fn egress_host(host: &str, allow: Option<&[String]>, policy: Option<&PolicyReport>) -> Judgement {
+    let rules = match (allow, policy) {
+        (Some(allow), _) => match build(allow) {
+            Ok(rules) => rules,
+            Err(errors) => return refused_entries(&errors),
+        },
+        (None, Some(policy)) if policy.rules.is_empty() => {
+            return Judgement::refuse(
+                RunReason::PolicyNotReady.as_str(),
+                "PolicyNotReady",
+                format!("the policy is not in force: {}", policy.complaints.join("; ")),
+            );
+        }
+        (None, Some(policy)) => policy.rules.clone(),
+        (None, None) => egress::Ruleset::deny_all().rules().to_vec(),
+    };
+    let decision = matching::decide(&rules, host);
+    let rule = match &decision {
+        matching::Decision::Allowed { by } | matching::Decision::Denied { by } => by.clone(),
+        matching::Decision::Preset { include } => include.clone(),
+        matching::Decision::Unlisted | matching::Decision::Unrestricted => String::new(),
+        matching::Decision::NoHost(why) => pattern_rule(why).to_owned(),
+    };
+    if decision.is_allowed() {
+        let value = Pattern::host(host).unwrap_or_default();
+        Judgement::accept(rule, value, decision.to_string())
+    } else {
+        Judgement { reason: None, ..Judgement::refuse("", rule, decision.to_string()) }
+    }
+}
+
+fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
+    let limit = spec.limits.command.bytes();
+    if command.contains('\0') {
+        let message = "the command holds a NUL character, which no shell can carry: remove it";
+        return Judgement::refuse(RunReason::InvalidSpec.as_str(), "Nul", message);
+    }
+    if command.len() as u64 > limit {
+        let message = format!("the command has {} bytes, the policy allows {limit}: make it smaller", command.len());
+        return Judgement::refuse(RunReason::LimitExceeded.as_str(), "Size", message);
+    }
+    match DenyList::new(&spec.commands.deny) {
+        Ok(list) => {
+            if let Some(expression) = list.denies(command) {
+                let message = format!("the command matches `{expression}`, which the policy denies");
+                return Judgement::refuse(RunReason::BlockedCommand.as_str(), "Expression", message);
+            }
+        }
+        Err(errors) => {
+            let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            let message = format!("the policy is not in force: {}", messages.join("; "));
+            return Judgement::refuse(RunReason::PolicyNotReady.as_str(), "PolicyNotReady", message);
+        }
+    }
+    match command::forbidden_target(command) {
+        Some(finding) => {
+            let judgement =
+                Judgement::refuse(RunReason::BlockedCommand.as_str(), finding.zone.as_str(), finding.to_string());
+            Judgement { value: finding.address.into(), ..judgement }
+        }
+        None => Judgement::accept("", command.len() as u64, ""),
+    }
+}
+
+fn file(text: &str) -> Judgement {
+    match path::file(text) {
+        Ok(resolved) => Judgement::accept("Workspace", resolved, ""),
+        Err(error) => {
+            let rule = match &error {
+                PathError::Empty => "Empty",
+                PathError::Nul => "Nul",
+                PathError::Escape(_) => "Escape",
+                PathError::Root(_) => "Root",
+            };
+            Judgement::refuse(RunReason::PathEscape.as_str(), rule, error.to_string())
+        }
+    }
+}
+
+fn variable(pair: &str, policy: Option<&ExecutionPolicySpec>) -> Judgement {
+    let refuse = |rule, message| Judgement::refuse(RunReason::InvalidEnvironment.as_str(), rule, message);
+    let Some((name, value)) = pair.split_once('=') else {
+        return refuse("Form", "there is no `=`: write NAME=value".to_owned());
+    };
+    if let Err(error) = environment::check(name, value) {
+        let rule = match &error {
+            EnvironmentError::Name(_) => "Name",
+            EnvironmentError::Reserved(_) => "Reserved",
+            EnvironmentError::NotAllowed(_) => "NotAllowed",
+            EnvironmentError::Twice(_) => "Twice",
+            EnvironmentError::Nul(_) => "Nul",
+            EnvironmentError::TooMany(_) => "TooMany",
+        };
+        return refuse(rule, error.to_string());
+    }
+    let allowed = policy.is_none_or(|spec| spec.environment.allow.iter().any(|allowed| allowed == name));
+    if !allowed {
+        return refuse("NotAllowed", EnvironmentError::NotAllowed(name.to_owned()).to_string());
+    }
+    let message = if policy.is_none() { "if the policy allows it in environment.allow" } else { "" };
+    Judgement::accept("Name", json!({"name": name, "value": value}), message)
+}
+
+fn size(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+    let refuse = |rule, message| Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message);
+    let bytes = match input {
+        Input::Absent => {
+            return Judgement::accept("Default", spec.limits.output.bytes(), "the default of limits.output");
+        }
+        Input::Text(text) => match text.parse::<ByteSize>() {
+            Ok(size) => size.bytes(),
+            Err(error @ SizeError::Form(_)) => return refuse("Form", error.to_string()),
+            Err(error @ SizeError::Range(_)) => return refuse("Range", error.to_string()),
+        },
+        Input::Number(number) => match number.as_u64() {
+            Some(bytes) => bytes,
+            None => {
+                return refuse(
+                    "Type",
+                    format!("{number} is no whole number of bytes: write an integer or a quantity such as 64Ki"),
+                );
+            }
+        },
+        Input::Entries(_) => return refuse("Type", "a list is no size".to_owned()),
+    };
+    if bytes > LARGEST_SIZE {
+        return refuse("Range", format!("{bytes} bytes are more than any field takes (16Ti): write a smaller size"));
+    }
+    let message = if bytes == 0 { "0 allows nothing; it never means without limit" } else { "" };
+    Judgement::accept("Quantity", bytes, message)
+}
+
+fn duration(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+    let refuse = |rule, message| Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message);
+    let seconds = |duration: std::time::Duration| {
+        if duration.subsec_nanos() == 0 { json!(duration.as_secs()) } else { json!(duration.as_secs_f64()) }
+    };
+    match input {
+        Input::Absent => {
+            Judgement::accept("Default", seconds(spec.limits.timeout.get()), "the default of limits.timeout")
+        }
+        Input::Text(text) => match text.parse::<GoDuration>() {
+            Ok(duration) if duration.get().is_zero() => Judgement::accept(
+                "GoDuration",
+                0,
+                "0 is no time at all: refused as a timeout, at once as ttlAfterFinished; it never means without limit",
+            ),
+            Ok(duration) => Judgement::accept("GoDuration", seconds(duration.get()), ""),
+            Err(error) => {
+                let rule = match &error {
+                    DurationError::Form(_) => "Form",
+                    DurationError::Negative(_) => "Negative",
+                    DurationError::Range(_) => "Range",
+                };
+                refuse(rule, error.to_string())
+            }
+        },
+        Input::Number(number) => refuse("Type", format!("{number} has no unit: write a string such as \"{number}s\"")),
+        Input::Entries(_) => refuse("Type", "a list is no duration".to_owned()),
+    }
+}
+
+fn count(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+    let refuse = |rule, message: String| Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message);
+    match input {
+        Input::Absent => Judgement::accept("Default", spec.limits.parallel_runs, "the default of limits.parallelRuns"),
+        Input::Number(number) => match number.as_u64() {
+            Some(count) if count <= LARGEST_COUNT => {
+                let message = if count == 0 { "0 allows none; it never means without limit" } else { "" };
+                Judgement::accept("Integer", count, message)
+            }
+            Some(_) => refuse("Range", format!("{number} is more than any count takes ({LARGEST_COUNT}): write less")),
+            None => refuse("Form", format!("{number} is no whole number of 0 or more: write an integer")),
+        },
+        Input::Text(text) => {
+            let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+            refuse("Type", format!("\"{shown}\" is a string: write an integer without quotes"))
+        }
+        Input::Entries(_) => refuse("Type", "a list is no count".to_owned()),
+    }
+}
+
+fn redacted(text: &str) -> Judgement {
+    let redacted = Redactor::default().redact(text);
+    let rules: Vec<_> = redacted.hits.iter().map(|(rule, _)| rule.as_str()).collect();
+    let masked = redacted.hits.total() > 0;
+    Judgement {
+        verdict: if masked { Verdict::Mask } else { Verdict::Keep },
+        reason: None,
+        rule: rules.join(","),
+        value: redacted.text.into_owned().into(),
+        message: if masked { format!("{} masked", redacted.hits.total()) } else { String::new() },
+    }
+}

@@ -1,0 +1,151 @@
+//! JSON lines for programs, tables for people. Must not judge.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::item::{Input, Item};
+use super::judge::Judgement;
+use super::manifest::PolicyReport;
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line.
+    Json,
+    /// Columns.
+    Table,
+}
+
+/// The widest cell but the last, in characters.
+const WIDEST: usize = 48;
+
+/// Writes one row after the other; a table at the end, when its widths are known.
+pub(super) struct Printer {
+    format: Format,
+    rows: Vec<[String; 5]>,
+}
+
+impl Printer {
+    pub(super) fn new(format: Format) -> Self {
+        Self { format, rows: vec![["ID", "VERDICT", "RULE", "VALUE", "MESSAGE"].map(str::to_owned)] }
+    }
+
+    pub(super) fn row(&mut self, output: &mut impl Write, judgement: &Judgement, item: &Item) -> io::Result<()> {
+        let Judgement { verdict, reason, rule, value, message } = judgement;
+        match self.format {
+            Format::Json => {
+                let input = match &item.input {
+                    Input::Text(text) => json!(text),
+                    Input::Number(number) => json!(number),
+                    Input::Absent => Value::Null,
+                    Input::Entries(entries) => json!(entries),
+                };
+                let line = json!({
+                    "id": item.id, "in": input, "verdict": verdict.as_str(), "reason": reason, "rule": rule, "value": value,
+                    "message": message,
+                });
+                writeln!(output, "{line}")
+            }
+            Format::Table => {
+                self.rows.push([
+                    plain(&item.id),
+                    verdict.as_str().to_owned(),
+                    rule.clone(),
+                    plain(value),
+                    message.clone(),
+                ]);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn end(self, output: &mut impl Write) -> io::Result<()> {
+        match self.format {
+            Format::Json => Ok(()),
+            Format::Table => table(output, &self.rows),
+        }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// One line a row, whatever stands in it: what steers a terminal is escaped, long cells are cut.
+fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::Result<()> {
+    let rows: Vec<[String; N]> = rows
+        .iter()
+        .map(|row| {
+            let mut at = 0;
+            row.each_ref().map(|cell| {
+                at += 1;
+                let shown: String = cell
+                    .chars()
+                    .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+                    .collect();
+                if at < N && shown.chars().count() > WIDEST {
+                    shown.chars().take(WIDEST - 1).chain(['…']).collect()
+                } else {
+                    shown
+                }
+            })
+        })
+        .collect();
+    let mut widths = [0; N];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for row in &rows {
+        let mut line = String::new();
+        for (width, cell) in widths.iter().zip(row) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+        }
+        writeln!(output, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What a policy comes to.
+pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: Format) -> io::Result<()> {
+    let PolicyReport { name, spec, rules, hash, complaints } = report;
+    match format {
+        Format::Json => {
+            let line = json!({
+                "name": name, "ready": complaints.is_empty(), "rules": rules, "hash": hash, "limits": spec.limits,
+                "quota": spec.quota, "complaints": complaints,
+            });
+            writeln!(output, "{line}")
+        }
+        Format::Table => {
+            writeln!(output, "policy {name}: {}", if complaints.is_empty() { "ready" } else { "NOT READY" })?;
+            for complaint in complaints {
+                writeln!(output, "  - {complaint}")?;
+            }
+            if let Some(hash) = hash {
+                writeln!(output, "\negress rules, hash {hash}:")?;
+                let rows: Vec<[String; 2]> = rules
+                    .iter()
+                    .map(|rule| {
+                        let action = rule.action.clone().unwrap_or_else(|| "include".to_owned());
+                        [action, rule.domain.clone().or(rule.include.clone()).unwrap_or_default()]
+                    })
+                    .collect();
+                table(output, &rows)?;
+            }
+            let limits = serde_json::to_value(&spec.limits).unwrap_or_default();
+            writeln!(output, "\nlimits of a Run:")?;
+            let rows: Vec<[String; 2]> =
+                limits.as_object().into_iter().flatten().map(|(name, value)| [name.clone(), plain(value)]).collect();
+            table(output, &rows)
+        }
+    }
+}
