@@ -89,6 +89,8 @@ fn a_finding_names_word_and_address(
 #[case("169.254.169.254.5", false)]
 #[case("169.254.65536", false)]
 #[case("169.254.169.256", false)]
+#[case("425.254.169.254", false)]
+#[case("169.510.169.254", false)]
 #[case("internal", true)]
 #[case("xinternal", false)]
 #[case("a.docker.internal", false)]

@@ -322,10 +322,15 @@ impl Scanner {
             return self.mask(keep, until, Rule::TokenShape);
         }
         if self.judged == 0 {
-            let run = text.get(..opaque::run_len(text)).unwrap_or_default();
+            let mut run = text.get(..opaque::run_len(text)).unwrap_or_default();
+            // The slash after a host stays: without it the path would be read as user and password.
+            if place.behind.ends_with(b"://") {
+                run = run.split(|b| *b == b'/').next().unwrap_or(run);
+            }
             let run = run.get(..shape::until_mask(run)).unwrap_or_default();
             if opaque::is_opaque(run) {
-                return self.mask(0, Until::Run(b"+/_-="), Rule::OpaqueRun);
+                let until = if place.behind.ends_with(b"://") { Until::Run(b"+_-") } else { Until::Run(b"+/_-=") };
+                return self.mask(0, until, Rule::OpaqueRun);
             }
             self.judged = run.len();
         }

@@ -378,3 +378,26 @@ proptest! {
         prop_assert!(twice <= 2 * (2 * text.len()) + 1);
     }
 }
+
+#[test]
+fn a_registered_value_at_the_edge_of_the_window_is_masked_whole() {
+    let redactor = Redactor::new(&["hunter2-FAKE", "hunter2-FAKE-and-more"]).unwrap();
+    for before in AHEAD - 40..AHEAD + 4 {
+        let text = format!("{}hunter2-FAKE-and-more{}", ".".repeat(before), ".".repeat(AHEAD));
+        let (out, hits) = streamed(&redactor, &[&text[..before + 9], &text[before + 9..]]);
+        assert_eq!(out, text.replace("hunter2-FAKE-and-more", MASK), "{before}");
+        assert_eq!(hits.total(), 1);
+    }
+}
+
+#[test]
+fn edges_of_the_rules_hold() {
+    let body = "aaaaaAaA0aA0aA0A";
+    let text = ["{\"k\":\"-----BEGIN PRIVATE ", "KEY-----", body, "\",\"n\":1}"].concat();
+    assert_eq!(redact(&text), text.replace(body, MASK), "a key without line breaks ends with its string");
+    let path = "a://0AA00aA0a0aa0AAAa0aaAa/aa/++A+AA:a@";
+    assert_eq!(redact(&redact(path)), redact(path), "a path is not read as user and password");
+    for text in ["https://example.com:8080/@scope.name/x", "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIj"] {
+        assert_eq!(redact(text), text);
+    }
+}
