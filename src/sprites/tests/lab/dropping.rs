@@ -17,9 +17,13 @@ const SOON: Duration = Duration::from_millis(2500);
 async fn ends(site: &Site, mark: &str) {
     let began = Instant::now();
     eventually("the kill", async || !site.events("kill").await.is_empty()).await;
-    site.gone(mark).await;
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     let kills = site.events("kill").await;
+    eventually("the end", async || {
+        let ends = site.events("exec-end").await;
+        kills.iter().all(|kill| ends.iter().any(|end| end["session"] == kill["session"]))
+    })
+    .await;
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     assert!(kills.iter().all(|line| line["command"].to_string().contains(mark)), "{kills:?}");
 }
 

@@ -84,9 +84,10 @@ impl Site {
         self.events("exec").await.iter().filter(|line| line["argv"].to_string().contains(mark)).count()
     }
 
-    /// Waits until no command with this text runs any more, anywhere on this machine.
-    async fn gone(&self, mark: &str) {
-        support::eventually(mark, async || support::processes_with(mark).is_empty()).await;
+    /// Waits until nobody on this machine sleeps for so long any more.
+    async fn gone(&self, seconds: &str) {
+        let sleep = format!("sleep\0{seconds}\0");
+        support::eventually(seconds, async || support::processes_with(&sleep).is_empty()).await;
     }
 
     /// Waits until the Sprite is in this state. Looking wakes nothing.
