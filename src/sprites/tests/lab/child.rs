@@ -49,7 +49,7 @@ impl Drop for Played {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "that is how it speaks to the test that started it")]
+/// Speaks to the test that started it.
 fn say(value: &Value) {
     println!("says {value}");
 }
