@@ -88,12 +88,11 @@ fn compare(schema: &Value, value: &Value, path: &str, unknown: &mut Vec<String>)
             let Some(known) = schema.get("properties").and_then(Value::as_object) else { return };
             for (name, inner) in fields {
                 let path = format!("{path}.{name}");
-                match known.get(name) {
-                    Some(schema) => compare(schema, inner, &path, unknown),
-                    None => {
-                        let names: Vec<_> = known.keys().map(String::as_str).collect();
-                        unknown.push(format!("{path}: there is no such field: write one of {}", names.join(", ")));
-                    }
+                if let Some(schema) = known.get(name) {
+                    compare(schema, inner, &path, unknown);
+                } else {
+                    let names: Vec<_> = known.keys().map(String::as_str).collect();
+                    unknown.push(format!("{path}: there is no such field: write one of {}", names.join(", ")));
                 }
             }
         }

@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use self::analysis::Analysis;
 pub use self::target::Zone;
+use super::redact::Redactor;
 
 /// Largest compiled size of all expressions of one policy, in bytes.
 const SIZE_LIMIT: usize = 4 << 20;
@@ -82,7 +83,7 @@ impl DenyList {
 pub struct Finding {
     /// Whose the target is.
     pub zone: Zone,
-    /// The word as the program would get it, cut at 200 bytes.
+    /// The word as the program would get it, cut at 200 bytes, without recognisable secrets.
     pub word: String,
     /// The address or name in its plain form.
     pub address: String,
@@ -100,7 +101,8 @@ const fn what(zone: Zone) -> &'static str {
 /// The first target in a command that it may not have.
 pub fn forbidden_target(command: &str) -> Option<Finding> {
     let hit = Analysis::default().shell(command, 0)?;
-    let mut word = hit.word;
+    // A refusal is read by others than who wrote the command: a password before the host is none of theirs.
+    let mut word = Redactor::default().redact(&hit.word).text.into_owned();
     word.truncate(word.floor_char_boundary(200));
     Some(Finding { zone: hit.target.zone, word, address: hit.target.name })
 }

@@ -27,7 +27,6 @@ use crate::{
     api::{
         Run, RunStatus, SandboxSession, SandboxSessionSpec,
         names::{RUN_FINALIZER, RUN_UID_LABEL},
-        reasons::RunReason,
         sandbox_session::Access,
     },
     kubernetes::{
@@ -35,6 +34,7 @@ use crate::{
         finalizer,
     },
     rules::{
+        anomaly,
         outcome::{Outcome, Stop},
         session_name,
     },
@@ -213,7 +213,7 @@ async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
     let Some(reason) = new.reason else { return };
     context.metrics.run_finished(reason.as_str());
     let notice = Notice {
-        warning: is_anomaly(reason),
+        warning: anomaly::of_run(reason).is_some(),
         reason: reason.as_str(),
         action: "Run",
         note: new.message.clone().unwrap_or_default(),
@@ -221,51 +221,6 @@ async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
     let quiet = matches!(&o.session_policy, PolicyView::Ready(policy) if policy.only_anomalies);
     if notice.warning || !quiet {
         events::publish(&context.client, &context.metrics, o.run.object_ref(&()), notice).await;
-    }
-}
-
-/// Outcomes that somebody should look at. A plain non-zero exit is none.
-const fn is_anomaly(reason: RunReason) -> bool {
-    match reason {
-        RunReason::Timeout
-        | RunReason::OutputLimitExceeded
-        | RunReason::Killed
-        | RunReason::NotStarted
-        | RunReason::StartDeadlineExceeded
-        | RunReason::SandboxBroken
-        | RunReason::OutcomeUnknown
-        | RunReason::KillSwitch
-        | RunReason::AuthorizationDenied
-        | RunReason::AuthorizationUnavailable
-        | RunReason::IdentityUnprotected
-        | RunReason::BlockedCommand
-        | RunReason::PathEscape => true,
-        RunReason::Waiting
-        | RunReason::Started
-        | RunReason::Completed
-        | RunReason::NonZeroExit
-        | RunReason::SessionDeleted
-        | RunReason::FileError
-        | RunReason::CancelRequested
-        | RunReason::Suspended
-        | RunReason::PolicySuspended
-        | RunReason::Deleted
-        | RunReason::InvalidSpec
-        | RunReason::LimitExceeded
-        | RunReason::SessionSuspended
-        | RunReason::SessionHeld
-        | RunReason::PolicyNotFound
-        | RunReason::PolicyNotReady
-        | RunReason::PolicyNotApplicable
-        | RunReason::TenantNotEnabled
-        | RunReason::KillSwitchOff
-        | RunReason::InvalidEnvironment
-        | RunReason::TooLarge
-        | RunReason::QuotaConcurrency
-        | RunReason::QuotaDaily
-        | RunReason::QuotaSessions
-        | RunReason::QueueTimeout
-        | RunReason::SessionMismatch => false,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
         values::GoDuration,
     },
     rules::{
+        command,
         egress::Ruleset,
         environment,
         limits::{self, Limits},
@@ -381,6 +382,9 @@ fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Check
                 format!("the command matches `{expression}`, which ExecutionPolicy {} denies", policy.name),
             );
         }
+    }
+    if let Some(finding) = command::forbidden_target(&bash.command) {
+        complain(RunReason::BlockedCommand, finding.to_string());
     }
     let directory = bash.cwd.as_deref().map_or_else(|| Ok(path::ROOT.to_owned()), path::directory);
     if let Err(error) = &directory {
