@@ -13,6 +13,7 @@ mod harmless;
 mod key;
 mod opaque;
 mod pem;
+mod plain;
 mod registered;
 mod scan;
 mod shape;

@@ -10,7 +10,7 @@ use super::window::{Place, Step};
 use super::{Rule, class};
 
 /// Words that a name and its value follow.
-const DEFINING: [&[u8]; 7] = [b"ENV", b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"];
+pub(super) const DEFINING: [&[u8]; 7] = [b"ENV", b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"];
 
 impl Scanner {
     /// A blank with the option or the word before it that a secret follows.

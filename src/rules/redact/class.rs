@@ -8,6 +8,8 @@ pub(super) const RUN: u8 = 2;
 pub(super) const TOKEN: u8 = 4;
 /// Letters, digits and `_.-`: a name.
 pub(super) const NAME: u8 = 8;
+/// Nothing begins here, whatever stands round it.
+pub(super) const PLAIN: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -19,10 +21,13 @@ const fn classes() -> [u8; 256] {
         table[byte as usize] = match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => WORD | RUN | TOKEN | NAME,
             b'-' => RUN | TOKEN | NAME,
-            b'+' | b'/' => RUN | TOKEN,
-            b'.' => TOKEN | NAME,
-            b'=' | b':' | b'~' | b',' => TOKEN,
-            _ => 0,
+            b'+' => RUN | TOKEN | PLAIN,
+            b'/' => RUN | TOKEN,
+            b'.' => TOKEN | NAME | PLAIN,
+            b'~' => TOKEN | PLAIN,
+            b'=' | b':' | b',' => TOKEN,
+            b' ' | b'\t' | b'>' | b'%' | b'\\' | 0x1b => 0,
+            _ => PLAIN,
         };
         if byte == u8::MAX {
             return table;

@@ -192,7 +192,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
 }
 
 /// Whether a name holds any part of a name of a secret: most do not, and are read no further.
-fn may_name(name: &str) -> bool {
+pub(super) fn may_name(name: &str) -> bool {
     const STEMS: [&[u8]; 10] =
         [b"pass", b"pw", b"secret", b"cred", b"token", b"key", b"auth", b"jwt", b"cookie", b"sig"];
     let bytes = name.as_bytes();
@@ -205,9 +205,12 @@ fn may_name(name: &str) -> bool {
     })
 }
 
+/// Types that may stand between a name and its value.
+pub(super) const TYPES: [&str; 8] = ["str", "String", "string", "Text", "bytes", "Optional", "any", "Any"];
+
 /// In `password: str = …` the name is before the type.
 fn typed(before: &[u8], name: &str) -> Option<Kind> {
-    if !["str", "String", "string", "Text", "bytes", "Optional", "any", "Any"].contains(&name) {
+    if !TYPES.contains(&name) {
         return None;
     }
     let before = before.strip_suffix(b"'static ").unwrap_or(before);

@@ -8,7 +8,7 @@ use super::argument::{attribute, passed};
 use super::key::{self, Key, Kind};
 use super::value::{self, Bare, Until};
 use super::window::{Pass, Place, Step};
-use super::{AHEAD, MASK, Rule, address, class, opaque, pem, shape};
+use super::{AHEAD, MASK, Rule, address, class, opaque, pem, plain, shape};
 
 /// What the scanner is in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +58,14 @@ impl Pass for Scanner {
     }
 
     fn step(&mut self, place: Place<'_>) -> Step {
+        let plain = if self.is_idle() { plain::len(place) } else { 0 };
+        if plain > 0 { Step::Keep(plain) } else { self.look(place) }
+    }
+}
+
+impl Scanner {
+    /// The step without the shortcut over ordinary text.
+    pub(super) fn look(&mut self, place: Place<'_>) -> Step {
         if let Some((0, until)) = self.password.take_if(|(distance, _)| *distance == 0) {
             return self.mask(0, until, Rule::UrlPassword);
         }
@@ -73,9 +81,13 @@ impl Pass for Scanner {
         self.password = self.password.and_then(|(distance, until)| Some((distance.checked_sub(count)?, until)));
         step
     }
-}
 
-impl Scanner {
+    /// Whether what is here is decided by the text alone.
+    fn is_idle(&self) -> bool {
+        let counts = self.judged == 0 && self.reach == 0 && self.password.is_none();
+        counts && self.program.is_none() && matches!(self.mode, Mode::Text)
+    }
+
     fn decide(&mut self, place: Place<'_>) -> Step {
         match self.mode {
             Mode::Text => {}
@@ -170,13 +182,11 @@ impl Scanner {
                 let escaped = if breaks.first() == Some(&b'\\') { escape_len(breaks) } else { 1 };
                 Step::Keep(header + escaped)
             }
-            None => Step::Keep(
-                place.ahead.iter().take_while(|b| **b == b'-').count().min(if place.ahead.starts_with(b"------") {
-                    64
-                } else {
-                    1
-                }),
-            ),
+            None => Step::Keep(if place.ahead.starts_with(b"------") {
+                place.ahead.iter().take(64).take_while(|b| **b == b'-').count()
+            } else {
+                1
+            }),
         }
     }
 
@@ -350,7 +360,7 @@ fn word_len(text: &[u8]) -> usize {
     class::len(text, class::WORD)
 }
 
-fn program(word: &[u8], known: Option<Program>) -> Option<Program> {
+pub(super) fn program(word: &[u8], known: Option<Program>) -> Option<Program> {
     match word {
         b"login" if known == Some(Program::Registry) => Some(Program::Password),
         b"curl" | b"wget" | b"http" | b"xh" => Some(Program::User),
@@ -363,7 +373,7 @@ fn program(word: &[u8], known: Option<Program>) -> Option<Program> {
 }
 
 /// Bytes of an escape: `\n`, `\u0000`, `%2F`, a sequence that colours a terminal.
-fn escape_len(text: &[u8]) -> usize {
+pub(super) fn escape_len(text: &[u8]) -> usize {
     let hex =
         |from: usize, to: usize| text.get(from..to).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     match (text.first(), text.get(1)) {

@@ -195,6 +195,19 @@ fn piece() -> impl Strategy<Value = String> {
             "example.com",
             "hunter2",
             "x9",
+            "ENV",
+            "#define",
+            "set",
+            "by",
+            "identified",
+            "value",
+            "key",
+            "str",
+            ">",
+            "/9j/",
+            ".",
+            "-",
+            "%",
             "é",
             "€",
             "%3D",
@@ -361,6 +374,58 @@ impl window::Pass for Counting {
     fn step(&mut self, place: window::Place<'_>) -> window::Step {
         self.1 += 1;
         self.0.step(place)
+    }
+}
+
+/// The scanner without its shortcut over ordinary text.
+#[derive(Debug, Default)]
+struct Slow(Scanner);
+
+impl window::Pass for Slow {
+    fn ahead(&self) -> usize {
+        self.0.ahead()
+    }
+
+    fn step(&mut self, place: window::Place<'_>) -> window::Step {
+        self.0.look(place)
+    }
+}
+
+fn slowly(text: &str) -> (String, Hits) {
+    let (mut out, mut hits) = (String::new(), Hits::default());
+    Machine::new(Slow::default()).run(text, true, &mut out, &mut hits);
+    (out, hits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_shortcut_over_ordinary_text_changes_nothing(texts in proptest::collection::vec(text(), 1..4), blanks in 0usize..3) {
+        let text = texts.join(&" ".repeat(blanks));
+        let fast = Redactor::default().redact(&text);
+        let (out, hits) = slowly(&text);
+        prop_assert_eq!(&*fast.text, &out, "from {:?}", text);
+        prop_assert_eq!(fast.hits, hits);
+    }
+}
+
+#[test]
+fn the_shortcut_changes_nothing_in_the_corpora() {
+    let files = [
+        include_str!("../../../tests/data/rules/commands-ordinary.jsonl"),
+        include_str!("../../../docs/rules.md"),
+        include_str!("key.rs"),
+    ];
+    let mut texts: Vec<String> = secrets()
+        .iter()
+        .chain(&harmless())
+        .map(|line| line.text.join() + "\n")
+        .chain(files.map(str::to_owned))
+        .collect();
+    texts.push(texts.concat());
+    for text in texts {
+        assert_eq!(redact(&text), slowly(&text).0, "{text}");
     }
 }
 
