@@ -61,11 +61,13 @@ impl Client {
         E: Failure,
         F: Future<Output = Result<T, E>>,
     {
-        let deadline = Instant::now() + self.whole(timeout);
+        let whole = self.whole(timeout);
+        let deadline = Instant::now() + whole;
+        let last_begin = Instant::now() + self.begins_within(whole);
         let mut attempt = 1;
         let mut last = None;
         loop {
-            let permit = match self.turn(kind, deadline).await {
+            let permit = match self.turn(kind, last_begin).await {
                 Ok(permit) => permit,
                 // What the service said says more than that we wait.
                 Err(held) => return Err(last.unwrap_or_else(|| E::from(held))),
@@ -79,7 +81,7 @@ impl Client {
             };
             let again = retry::again(kind, error.cause(), attempt, rand::random());
             match again.filter(|_| self.retries()) {
-                Some(Again::After(pause)) if Instant::now() + pause < deadline => sleep(pause).await,
+                Some(Again::After(pause)) if Instant::now() + pause < last_begin => sleep(pause).await,
                 Some(Again::InTurn) => {}
                 Some(Again::After(_)) | None => return Err(error),
             }

@@ -31,6 +31,7 @@ struct Options {
     priority: Option<Priority>,
     once: bool,
     within: Option<Duration>,
+    sent_within: Option<Duration>,
 }
 
 struct Inner {
@@ -89,6 +90,18 @@ impl Client {
     /// For ending what a caller left behind: first of all, and without the caller's own haste.
     pub(super) fn for_ending(&self) -> Self {
         Self { options: Options { priority: Some(Priority::Kill), ..Options::default() }, ..self.clone() }
+    }
+
+    /// The same client, whose attempts are not begun later than this after the call was made: for callers who may do
+    /// something only for a while. One that was begun may take its own time to be answered.
+    #[must_use]
+    pub fn sent_within(&self, limit: Duration) -> Self {
+        Self { options: Options { sent_within: Some(limit), ..self.options }, ..self.clone() }
+    }
+
+    /// How long after the call was made its attempts may begin.
+    pub(super) fn begins_within(&self, whole: Duration) -> Duration {
+        self.options.sent_within.map_or(whole, |limit| limit.min(whole))
     }
 
     /// The deadline of a whole call whose single attempt may take `timeout`.

@@ -130,7 +130,9 @@ impl<'a> Call<'a> {
         let token = self.client.token().await?;
         let started = Instant::now();
         let transport = self.client.transport();
-        let mut request = transport.calls.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
+        // A pooled connection may be dead without our knowing it: too slow a way to learn that for a kill.
+        let connections = if self.kind == CallKind::Kill { &transport.execs } else { &transport.calls };
+        let mut request = connections.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
         request = request.header(AUTHORIZATION, bearer(&token));
         if let Some(body) = body {
             request = request.body(body);

@@ -17,6 +17,10 @@ use super::stamp::Stamp;
 
 /// How often the file of authorities is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often the kernel asks whether an idle peer is still there.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+/// Sent bytes that nobody acknowledges for so long end a connection.
+const DEAD: Duration = Duration::from_secs(30);
 /// Bundles of a whole system are some 250 KiB.
 const MAX_CA_FILE: u64 = 4 * 1024 * 1024;
 
@@ -24,7 +28,7 @@ const MAX_CA_FILE: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Transport {
     pub(super) calls: reqwest::Client,
-    /// For execs: never a pooled connection, whose silent death would leave it unknown whether a command was started.
+    /// For execs and kills: never a pooled connection, whose silent death would leave it unknown whether a command was started.
     pub(super) execs: reqwest::Client,
 }
 
@@ -82,6 +86,10 @@ fn build(config: &Config, authorities: Option<&[Certificate]>) -> Result<Transpo
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false)
+            .tcp_keepalive(KEEPALIVE)
+            .tcp_keepalive_interval(KEEPALIVE)
+            .tcp_keepalive_retries(2)
+            .tcp_user_timeout(DEAD)
             .connect_timeout(connect);
         let builder = if config.proxy_from_environment { builder } else { builder.no_proxy() };
         match authorities {

@@ -133,6 +133,9 @@ pub async fn supervised(
     context.wake_sessions.wake(&namespace, &session);
 }
 
+/// How long the reads of a proof may take: with the second that they may be shared for, well below what it is good for.
+const READ_WITHIN: Duration = Duration::from_secs(3);
+
 /// What the live reads came to.
 enum Proof {
     /// All is as demanded.
@@ -149,10 +152,12 @@ async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, sess
     let began = Instant::now().checked_sub(reads::SHARED).unwrap_or_else(Instant::now);
     let name = &start.proof.name;
     let labels = session_name::sprite_labels(&context.settings.installation, namespace, session_uid);
-    let proving = context.sprites.with_priority(Priority::Lockdown);
-    let (sprites, wanted) = (proving.clone(), name.clone());
+    let sprites = context.sprites.with_priority(Priority::Lockdown);
+    // What was not read by then would be too old to start on.
+    let proving = sprites.within(READ_WITHIN);
+    let (reading, wanted) = (proving.clone(), name.clone());
     let read_sprite =
-        context.reads.sprites.get(name.clone(), move || async move { sprites.get(&wanted).await.map(Arc::new) });
+        context.reads.sprites.get(name.clone(), move || async move { reading.get(&wanted).await.map(Arc::new) });
     let read_rules = |on: Awake| {
         let sprites = proving.clone();
         context.reads.rules.get(name.clone(), move || async move { sprites.network_policy(&on).await.map(Arc::new) })
@@ -178,7 +183,7 @@ async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, sess
         return Ok(Proof::Not(why.unwrap_or_default()));
     }
     let Some(on) = awake else {
-        return Ok(match proving.wake(name).await {
+        return Ok(match sprites.wake(name).await {
             Ok(on) => {
                 context.reads.awake.saw(on);
                 Proof::Woken

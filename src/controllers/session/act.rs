@@ -31,6 +31,10 @@ use crate::{
     sprites::{self, CreateSprite, Priority, UrlSettings},
 };
 
+/// How long a create or delete may wait for its turn: with the time to connect, 10 s, it is sent within the 15 s that
+/// [`lease::TO_SEND`](crate::kubernetes::lease::TO_SEND) leaves.
+const TO_BEGIN: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Does it.
 pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
     let Plan { effect, view, remember, next } = plan;
@@ -126,7 +130,7 @@ async fn create(
     context.lease.license()?;
     let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
     let request = CreateSprite { name, labels: o.labels.to_vec(), url_settings: private, config: None };
-    match context.sprites.create(&request).await {
+    match context.sprites.sent_within(TO_BEGIN).create(&request).await {
         Ok(sprite) => {
             let live = LiveSprite::of(sprite, &o.labels);
             if !live.ours {
@@ -174,7 +178,9 @@ async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Resul
     if live.id != id || !live.ours {
         return Ok(false);
     }
-    match sprites.delete(sprites::Target::any(name)).await {
+    // That look may have taken its time.
+    context.lease.license()?;
+    match sprites.sent_within(TO_BEGIN).delete(sprites::Target::any(name)).await {
         Ok(()) => Ok(true),
         Err(error) if error.is_absent() => Ok(false),
         Err(error) => Err(error.into()),

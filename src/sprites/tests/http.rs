@@ -90,6 +90,73 @@ async fn a_call_ends_within_what_its_caller_has_and_not_its_attempts_only() {
 }
 
 #[tokio::test]
+async fn what_may_be_sent_for_a_while_only_is_not_begun_later() {
+    let (address, requests) = server::http(|_| answer(429, "Retry-After: 1\r\n", "")).await;
+    let client = retrying(address).sent_within(Duration::from_millis(500));
+    let create = CreateSprite { name: "so-1".to_owned(), ..CreateSprite::default() };
+    // Refused, and the pause lasts longer than it may wait: nothing more is sent.
+    let error = client.create(&create).await.unwrap_err();
+    assert!(matches!(error, Error::RateLimited { .. }), "{error}");
+    assert_eq!(requests.lock().unwrap().len(), 1);
+    let error = client.create(&create).await.unwrap_err();
+    assert!(matches!(error, Error::Held { .. }) && !error.may_have_happened(), "{error}");
+    assert_eq!(requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_begun_in_time_may_take_its_own_time_to_be_answered() {
+    let address = server::raw(|mut stream, _| async move {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        stream.write_all(&json(200, SPRITE)).await.unwrap();
+    })
+    .await;
+    let client = retrying(address).sent_within(Duration::from_millis(200));
+    assert_eq!(client.get("so-1").await.unwrap().id, "sprite-1");
+}
+
+/// A server that keeps connections open, and tells how many it was given.
+async fn keeping() -> (std::net::SocketAddr, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::AsyncReadExt;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), std::sync::Arc::new(AtomicUsize::new(0)));
+    let counted = std::sync::Arc::clone(&count);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while stream.read_buf(&mut head).await.is_ok_and(|read| read > 0) {
+                    if head.ends_with(b"\r\n\r\n") {
+                        head.clear();
+                        let body = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{SPRITE}", SPRITE.len());
+                        stream.write_all(body.as_bytes()).await.unwrap();
+                    }
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+#[tokio::test]
+async fn reads_share_a_connection_and_a_kill_never_trusts_one_that_lay_idle() {
+    let (address, connections) = keeping().await;
+    let count = || connections.load(std::sync::atomic::Ordering::SeqCst);
+    let client = client(address);
+    for _ in 0..3 {
+        client.get("so-1").await.unwrap();
+    }
+    assert_eq!(count(), 1);
+    for kills in 1..=2 {
+        client.kill(&on("so-1"), "12", "SIGTERM", Duration::from_secs(1)).await.unwrap();
+        assert_eq!(count(), 1 + kills);
+    }
+}
+
+#[tokio::test]
 async fn what_only_reads_is_asked_again_and_nothing_else() {
     let (address, requests) = server::http(|_| answer(502, "", "")).await;
     let client = retrying(address);
