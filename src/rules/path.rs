@@ -27,13 +27,16 @@ pub enum PathError {
 /// A directory under the workspace, the workspace itself included; absolute and without `.` and `..`.
 pub fn directory(path: &str) -> Result<String, PathError> {
     let resolved = resolve(path)?;
-    let decoded = percent_decode(path);
-    // A path whose decoded form climbs is refused too: some layer may decode it.
-    if decoded != path.as_bytes() {
-        match String::from_utf8(decoded) {
-            Ok(decoded) if decoded.contains('\0') => return Err(PathError::Nul),
-            Ok(decoded) => drop(resolve(&decoded).map_err(|_| PathError::Escape(path.to_owned()))?),
-            Err(_) => {}
+    // A path whose decoded form climbs is refused too, as written and as resolved: some layer may decode it. What is no
+    // UTF-8 when decoded holds the same dots and slashes.
+    for text in [path, &resolved] {
+        let decoded = percent_decode(text);
+        if decoded.contains(&0) {
+            return Err(PathError::Nul);
+        }
+        if decoded != text.as_bytes() {
+            let decoded = String::from_utf8_lossy(&decoded);
+            resolve(&decoded).map_err(|_| PathError::Escape(path.to_owned()))?;
         }
     }
     Ok(resolved)
@@ -120,6 +123,9 @@ mod tests {
     #[case("%2e%2e/x")]
     #[case("a/%2E%2E/%2e./x")]
     #[case("a%00b")]
+    #[case("%ff/%2e%2e/%2e%2e/etc")]
+    #[case("%ff%00")]
+    #[case("a%2fb/../%2e%2e")]
     fn a_path_that_leaves_is_refused(#[case] path: &str) {
         assert!(directory(path).is_err(), "{path}");
     }
