@@ -104,6 +104,9 @@ pub fn combine<'a>(
     let mut combined: Vec<(String, String)> = Vec::new();
     for (name, value) in set {
         match check(name, value) {
+            Ok(()) if combined.iter().any(|(other, _)| other == name) => {
+                errors.push(EnvironmentError::Twice((*name).to_owned()));
+            }
             Ok(()) => combined.push(((*name).to_owned(), (*value).to_owned())),
             Err(error) => errors.push(error),
         }
@@ -154,6 +157,13 @@ mod tests {
     #[case("NODE_ENV", "test", true)]
     fn a_variable_is_checked_by_name_and_value(#[case] name: &str, #[case] value: &str, #[case] good: bool) {
         assert_eq!(check(name, value).is_ok(), good);
+    }
+
+    #[test]
+    fn a_name_stands_once_in_each_list() {
+        let twice = [("A", "1"), ("A", "2")];
+        assert_eq!(combine(&twice, &[], &[]).unwrap_err(), [EnvironmentError::Twice("A".to_owned())]);
+        assert_eq!(combine(&[], &["A"], &twice).unwrap_err(), [EnvironmentError::Twice("A".to_owned())]);
     }
 
     #[test]
