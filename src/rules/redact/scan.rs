@@ -75,6 +75,9 @@ impl Scanner {
             Step::Mask(count, ..) => count,
             Step::Old => MASK.len(),
         };
+        // As the machine goes on: to the end of a character.
+        let parted = place.ahead.iter().skip(count).take_while(|byte| matches!(byte, 0x80..=0xbf)).count();
+        let count = count + if count > 0 { parted } else { 0 };
         self.judged = if matches!(step, Step::Keep(_)) { self.judged.saturating_sub(count) } else { 0 };
         self.reach = if matches!(step, Step::Keep(_)) { self.reach.saturating_sub(count) } else { 0 };
         // What went over its begin has masked it, or is no URL.
@@ -278,12 +281,14 @@ impl Scanner {
 
     /// `password: correct horse battery` in a line of its own.
     fn phrase(&mut self, key: &Key, keep: usize, content: &[u8]) -> Option<Step> {
+        if !key.line || key.quoted || key.loud || key.kind != Kind::Human {
+            return None;
+        }
         let line = content.get(..value::line_len(content))?.trim_ascii_end();
         let end = line.windows(2).position(|w| w == b" #").unwrap_or(line.len());
         let phrase = line.get(..end)?.trim_ascii_end();
         let words = phrase.contains(&b' ') && phrase.iter().all(|b| b.is_ascii_alphanumeric() || b" -_!?.".contains(b));
-        let fits = key.line && !key.quoted && !key.loud && key.kind == Kind::Human && words;
-        (fits && value::plausible(key, phrase, false, &[]))
+        (words && value::plausible(key, phrase, false, &[]))
             .then(|| self.mask(keep, Until::Count(phrase.len()), Rule::Assignment))
     }
 

@@ -130,6 +130,7 @@ fn every_case_comes_out_as_it_wants() {
 #[case(&["{\"password\":", " 12345678}"], "{\"password\": \"REDACTED\"}")]
 #[case(&["password: 'ab''c ", "x9'\nport: 1"], "password: 'REDACTED'\nport: 1")]
 #[case(&["PASSWORD='ab'\\''c ", "x9' run"], "PASSWORD='REDACTED' run")]
+#[case(&["postgres://žluťoučký:", "hunter2", "@db.example.com/x"], "postgres://žluťoučký:REDACTED@db.example.com/x")]
 fn the_text_round_a_secret_stays(#[case] parts: &[&str], #[case] want: &str) {
     assert_eq!(redact(&parts.concat()), want);
 }
