@@ -8,6 +8,10 @@ use super::window::Step;
 impl Scanner {
     /// Runs that look random and are public: checksums, pictures, public keys.
     pub(super) fn harmless(&mut self, word: &[u8], text: &[u8]) -> Option<Step> {
+        // What none of the heads below begins with is read no further.
+        if !matches!(text.first()?, b'_' | b'A' | b'R' | b'S' | b'U' | b'W' | b'd' | b'h' | b'i' | b's') {
+            return None;
+        }
         let rest = text.get(word.len()..)?;
         let checksum = matches!(word, b"sha512" | b"sha384" | b"sha256" | b"sha1" | b"SHA256" | b"h1");
         let media = [

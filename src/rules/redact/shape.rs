@@ -154,8 +154,12 @@ pub(super) fn find(text: &[u8]) -> Option<(usize, Until)> {
     // What is longer is a token all the same, and a text of many heads stays cheap.
     let text = text.get(..LOOK).unwrap_or(text);
     let first = text.first().copied().map_or(0, usize::from);
+    let second = text.get(1);
     for (head, least, alphabet) in BY_FIRST.get(first).into_iter().flatten() {
-        if let Some(rest) = text.strip_prefix(head.as_bytes()) {
+        // Two bytes tell most heads apart.
+        if head.as_bytes().get(1) == second
+            && let Some(rest) = text.strip_prefix(head.as_bytes())
+        {
             let len = run(rest, alphabet);
             let run = rest.get(..len).unwrap_or_default();
             // A name in code has no digits, or is short.
@@ -242,6 +246,7 @@ fn webhook(text: &[u8]) -> Option<(usize, Until)> {
         b"discordapp.com/api/webhooks/",
         b"maker.ifttt.com/trigger/",
     ];
+    matches!(text.first(), Some(b'h' | b'd' | b'm')).then_some(())?;
     let head = HEADS.iter().find(|head| text.starts_with(head))?;
     let rest = text.get(head.len()..)?;
     (run(rest, b"_-/") >= 16 && rest.iter().take(200).any(u8::is_ascii_digit))

@@ -173,8 +173,11 @@ const KEYWORDS: &str = " any args arg bool boolean bytes const data default deni
     response result self set should str string text the this to too \
     true type undefined unexpected unknown unset use used using valid value var \
     void was will with wrong yes you your and ";
+/// Longer than any of them.
+const LONGEST_KEYWORD: usize = 12;
+
 fn is_keyword(word: &str) -> bool {
-    KEYWORDS.split(' ').any(|known| !known.is_empty() && known == word)
+    word.len() <= LONGEST_KEYWORD && KEYWORDS.split(' ').any(|known| !known.is_empty() && known == word)
 }
 
 /// Parts of names: a value that holds one is the name of another value.
@@ -196,7 +199,7 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     if is_keyword(word) || word.is_empty() && value.len() < 4 || is_repeated(value) {
         return false;
     }
-    if value.contains(char::is_whitespace) {
+    if value.bytes().any(|b| matches!(b, b' ' | 9..=13 | 128..)) && value.contains(char::is_whitespace) {
         // A sentence about the secret, not the secret.
         let sentence =
             value.split_whitespace().filter(|w| w.chars().all(|c| c.is_alphabetic() || ".,?!:'".contains(c))).count();
