@@ -4,3 +4,5 @@
 pub mod names;
 #[path = "../../../src/api/reasons.rs"]
 pub mod reasons;
+#[path = "../../../src/api/values.rs"]
+pub mod values;

@@ -1,0 +1,48 @@
+//! Any text, cut anywhere, with and without registered values: redaction ends, changes nothing the second time, does not
+//! depend on the cut, and leaves JSON what it is.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::value::RawValue;
+use sprite_operator_rules::rules::redact::{MASK, Redactor};
+
+static REDACTORS: LazyLock<[Redactor; 2]> = LazyLock::new(|| {
+    let registered = ["hunter2-x9", "example.com/", "REDAC-x9", "a\nlonger line\nof text"];
+    [Redactor::default(), Redactor::new(&registered).unwrap()]
+});
+
+// The first bytes say where the text is cut and how far it is moved.
+fuzz_target!(|bytes: &[u8]| {
+    let Some((head, text)) = bytes.split_first_chunk::<4>() else { return };
+    let text = String::from_utf8_lossy(text);
+    // Now and then across the window, which is larger than what the fuzzer likes to write.
+    let text = if head[0] == 255 {
+        ["pad ".repeat(usize::from(head[1]) * 5), text.into_owned()].concat().into()
+    } else {
+        text
+    };
+    for redactor in REDACTORS.iter() {
+        let whole = redactor.redact(&text);
+        let again = redactor.redact(&whole.text);
+        assert_eq!(again.text, whole.text, "a second redaction changes something");
+        assert_eq!(whole.hits.total() == 0, whole.text == text, "hits do not say whether the text was changed");
+        let mut stream = redactor.stream();
+        let mut out = String::new();
+        let mut rest = &*text;
+        for cut in head {
+            let (chunk, after) = rest.split_at(rest.floor_char_boundary(rest.len() * usize::from(*cut) / 256));
+            out += &stream.push(chunk);
+            rest = after;
+        }
+        out += &stream.push(rest);
+        let (end, hits) = stream.finish();
+        assert_eq!(out + &end, whole.text, "chunks come out otherwise than the whole");
+        assert_eq!(hits, whole.hits);
+    }
+    let json = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
+    let redacted = REDACTORS[0].redact(&text);
+    assert!(!json(&text) || json(&redacted.text), "JSON became none: {text} -> {}", redacted.text);
+    assert!(redacted.hits.total() == 0 || redacted.text.contains(MASK));
+});
