@@ -196,7 +196,9 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     }
     let lower = value.to_ascii_lowercase();
     let word = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    if is_keyword(word) || word.is_empty() && value.len() < 4 || is_repeated(value) {
+    // What is aside of the word could else be a value of its own, masked alone: four bytes are none.
+    let said = is_keyword(word) && value.len() - word.len() <= 4;
+    if said || word.is_empty() && value.len() < 4 || is_repeated(value) {
         return false;
     }
     if value.bytes().any(|b| matches!(b, b' ' | 9..=13 | 128..)) && value.contains(char::is_whitespace) {
