@@ -463,6 +463,8 @@ fn edges_of_the_rules_hold() {
     assert_eq!(redact(&text), text.replace(body, MASK), "a key without line breaks ends with its string");
     let path = "a://0AA00aA0a0aa0AAAa0aaAa/aa/++A+AA:a@";
     assert_eq!(redact(&redact(path)), redact(path), "a path is not read as user and password");
+    let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
+    assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
     let nested = ["DB_PASSWORD=", "é!é!é!", "PASSWORD=", "é?é?é?"].concat();
     assert_eq!(redact(&nested), "DB_PASSWORD=REDACTED", "a keyword among other text is a value");
     for text in ["https://example.com:8080/@scope.name/x", "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIj"] {

@@ -211,7 +211,8 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
             Kind::Human => about || lower.split_whitespace().next().is_some_and(is_keyword),
             Kind::Machine | Kind::Authorization | Kind::Cookie => true,
         };
-        return !(sentence >= 2 && prose);
+        // A mask may stand where words of the sentence stood.
+        return !(prose && (sentence >= 2 || value.contains(MASK)));
     }
     let digit = value.bytes().any(|b| b.is_ascii_digit());
     let name = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:$>".contains(&b));
