@@ -153,8 +153,11 @@ impl Scanner {
                 Step::Keep(1)
             }
             Some(b'-') => self.dashes(place),
-            Some(b':') => self.url(place).or_else(|| self.assignment(place)).unwrap_or(Step::Keep(1)),
-            Some(b'=') => self.assignment(place).unwrap_or(Step::Keep(1)),
+            // The name before it is a scheme, and none of a secret.
+            Some(b':') if text.starts_with(b"://") && is_scheme(place.behind) => {
+                self.url(place).unwrap_or(Step::Keep(1))
+            }
+            Some(b':' | b'=') => self.assignment(place).unwrap_or(Step::Keep(1)),
             Some(b'>') => self.element(place).unwrap_or(Step::Keep(1)),
             Some(b' ' | b'\t') => self.argument(place).unwrap_or(Step::Keep(1)),
             Some(b',') => self.setter(place).unwrap_or(Step::Keep(1)),
@@ -195,7 +198,6 @@ impl Scanner {
 
     /// `scheme://`: the user is read as any text, the password is masked when it comes.
     fn url(&mut self, place: Place<'_>) -> Option<Step> {
-        place.behind.last().filter(|b| b.is_ascii_alphanumeric())?;
         let found = address::password(place.ahead)?;
         self.password = Some((found.keep, found.until));
         Some(Step::Keep(3))
@@ -352,6 +354,11 @@ impl Scanner {
         self.program = program(word, self.program).or(self.program);
         Step::Keep(len)
     }
+}
+
+/// Whether `://` after this makes it the scheme of a URL.
+fn is_scheme(behind: &[u8]) -> bool {
+    behind.last().is_some_and(u8::is_ascii_alphanumeric)
 }
 
 /// A place near `limit` that does not part backslashes from what they escape.

@@ -465,6 +465,9 @@ fn edges_of_the_rules_hold() {
     assert_eq!(redact(&redact(path)), redact(path), "a path is not read as user and password");
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
+    let scheme = ["API_KEY://bob:", "hunter2", "@git.example.com"].concat();
+    assert_eq!(redact(&scheme), "API_KEY://bob:REDACTED@git.example.com");
+    assert_eq!(redact(&redact(&scheme)), redact(&scheme), "a scheme is no name of a secret");
     let nested = ["DB_PASSWORD=", "é!é!é!", "PASSWORD=", "é?é?é?"].concat();
     assert_eq!(redact(&nested), "DB_PASSWORD=REDACTED", "a keyword among other text is a value");
     for text in ["https://example.com:8080/@scope.name/x", "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIj"] {
