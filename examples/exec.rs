@@ -1,4 +1,4 @@
-//! Runs a command in a Sprite and prints what it prints; its exit code is ours.
+//! Runs a command in a Sprite that exists and prints what it prints; its exit code is ours, 125 when there is none.
 //!
 //! `cargo run --example exec -- URL TOKEN_FILE SPRITE COMMAND [ARGUMENT]...`
 #![allow(clippy::print_stderr, reason = "a program for people")]
@@ -11,7 +11,14 @@ use std::time::Duration;
 use sprite_operator::sprites::{Client, Config, ExecEvent, ExecRequest, TokenSource};
 
 #[tokio::main]
-async fn main() -> Result<ExitCode, Box<dyn Error>> {
+async fn main() -> ExitCode {
+    run().await.unwrap_or_else(|error| {
+        eprintln!("exec: {error}");
+        ExitCode::from(125)
+    })
+}
+
+async fn run() -> Result<ExitCode, Box<dyn Error>> {
     // Without it a client cannot be made. It fails only when there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut arguments = std::env::args().skip(1);

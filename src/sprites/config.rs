@@ -125,7 +125,7 @@ pub enum ConfigError {
     Scheme,
     /// `http` to another machine without `allow_plain_http`.
     #[error(
-        "the Sprites URL is plain http to another machine, so the token would be readable on the way: use https, or --allow-plain-http"
+        "the Sprites URL is plain http to another machine, so the token would be readable on the way: use https, or allow plain http (allow_plain_http, --allow-plain-http)"
     )]
     PlainHttp,
     /// A user name or password in the URL.

@@ -251,15 +251,15 @@ fn with_causes(error: &reqwest::Error) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// No connection was made, or nothing was asked of it: the command never started. Trying again is safe.
-    #[error("exec not started")]
-    NotStarted(#[source] Error),
+    #[error("exec not started: {0}")]
+    NotStarted(Error),
     /// An HTTP answer other than 101. The command did not start if [`Error::may_have_happened`] of the inner error is
     /// `false`; a 5xx can come from a proxy after the command was started.
-    #[error("exec refused")]
-    Refused(#[source] Error),
+    #[error("exec refused: {0}")]
+    Refused(Error),
     /// The request was sent and no usable answer came: the command may be running.
-    #[error("exec has an unknown outcome")]
-    Unknown(#[source] Error),
+    #[error("exec has an unknown outcome: {0}")]
+    Unknown(Error),
 }
 
 impl ExecError {

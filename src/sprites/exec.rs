@@ -26,9 +26,10 @@ pub struct ExecRequest {
     /// everything else on standard input.
     pub argv: Vec<String>,
     /// Whether standard input will be used; it stays open until [`Exec::close_stdin`]. Otherwise it is closed from the start.
+    /// [`Client::run`](super::Client::run) sets it by the input that it is given.
     pub stdin: bool,
-    /// How long the command lives on when the connection is lost. Always stated; zero is sent as one millisecond, since
-    /// `0` would mean for ever.
+    /// How long the command lives on when the connection is lost. Always stated: the default, zero, is sent as one
+    /// millisecond, since `0` would mean for ever.
     pub max_run_after_disconnect: Duration,
     /// The program; looked up by `argv[0]` if `None`.
     pub path: Option<String>,

@@ -15,7 +15,7 @@ use super::sessions::ExecSession;
 const SETTLE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a kill led to.
+/// What a kill by mark led to.
 #[derive(Debug)]
 pub enum Killed {
     /// No session carried the mark.
@@ -35,7 +35,7 @@ pub enum Killed {
 }
 
 impl Client {
-    /// The sessions whose arguments contain each of these words, as whole words.
+    /// The sessions whose arguments contain each of these words, as whole words. Without words there are none.
     pub async fn find_marked(&self, on: &Awake, mark: &[&str]) -> Result<Vec<ExecSession>, Error> {
         let mut sessions = self.exec_sessions(on).await?;
         sessions.retain(|session| is_marked(&session.command, mark));
@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// Signals every session that carries the mark, SIGKILL follows after `grace`, and looks whether they are gone. An error
-    /// means that nothing was sent.
+    /// means that nothing was sent; what a signal itself was answered with stands in [`Killed::Unconfirmed`].
     pub async fn kill_marked(&self, on: &Awake, mark: &[&str], signal: &str, grace: Duration) -> Result<Killed, Error> {
         let client = self.urgent();
         client.before(on, CallKind::Kill).await?;

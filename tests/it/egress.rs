@@ -3,12 +3,13 @@
 
 use std::process::Stdio;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::support::{
     Tenant,
     process::Process,
-    tenant::{phase, stdout, until},
+    tenant::{message, phase, reason, stdout, until},
 };
 
 const SERVER: &str = "import http.server, sys
@@ -30,10 +31,27 @@ async fn host(tenant: &Tenant, name: &str, addr: &str) -> Process {
     process
 }
 
-/// A command that asks each target and says who answered.
+/// A command that asks each target and says who answered. The targets are disguised, as hostile code would do it: it is the
+/// network that must hold, not the gate's look at the text.
 fn ask(targets: &[&str]) -> String {
-    let ask = |target: &&str| format!("echo \"{target} $(curl -s -m 3 http://{target}/ || echo -)\"");
+    let ask = |target: &&str| {
+        let disguised = BASE64_STANDARD.encode(target);
+        format!("t=$(echo {disguised} | base64 -d); echo \"$t $(curl -s -m 3 http://$t/ || echo -)\"")
+    };
     targets.iter().map(ask).collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn a_command_that_names_a_metadata_service_as_its_target_is_refused_and_a_mention_is_not() {
+    let tenant = Tenant::new().await;
+    tenant.ready_session("s1").await;
+    tenant.bash("target", "s1", "curl -s http://2852039166/latest/meta-data/").await;
+    let run = tenant.finished("target").await;
+    assert_eq!((phase(&run), reason(&run)), ("Denied", "BlockedCommand"), "{run:?}");
+    assert!(message(&run).contains("169.254.169.254"), "{}", message(&run));
+    tenant.bash("mention", "s1", "echo 'never ask 169.254.169.254' > notes; grep -c 169.254.169.254 notes").await;
+    let run = tenant.finished("mention").await;
+    assert_eq!((phase(&run), stdout(&run)), ("Succeeded", "1\n"), "{run:?}");
 }
 
 #[tokio::test]
