@@ -95,7 +95,7 @@ impl From<io::Error> for ExplainError {
     }
 }
 
-/// Judges each line; every one before an unreadable one is judged and printed.
+/// Judges and prints each line; the first that is no item is the error, after all others were judged.
 pub fn items(
     kind: Kind,
     policy: Option<&PolicyReport>,
@@ -114,8 +114,14 @@ pub fn items(
         match item {
             Ok(item) => printer.row(output, &judge(kind, &item, policy), &item)?,
             Err(error) => {
-                result = Err(ExplainError::Item { line: line + 1, error });
-                break;
+                let long = error == ItemError::TooLong;
+                if result.is_ok() {
+                    result = Err(ExplainError::Item { line: line + 1, error });
+                }
+                // Where the next line begins is not known.
+                if long {
+                    break;
+                }
             }
         }
     }

@@ -77,6 +77,10 @@ impl Judgement {
 
 /// Judges. Without a policy the schema's defaults hold.
 pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgement {
+    let of_a_run = matches!(kind, Kind::EgressHost | Kind::Command | Kind::Env) && item.allow.is_none();
+    if let Some((reason, why)) = policy.and_then(PolicyReport::in_the_way).filter(|_| of_a_run) {
+        return Judgement::refuse(reason.as_str(), reason.as_str(), why);
+    }
     let default = ExecutionPolicySpec::default();
     let spec = policy.map_or(&default, |policy| &policy.spec);
     match (kind, &item.input) {
@@ -182,13 +186,6 @@ fn egress_host(host: &str, allow: Option<&[String]>, policy: Option<&PolicyRepor
             Ok(rules) => rules,
             Err(errors) => return refused_entries(&errors),
         },
-        (None, Some(policy)) if policy.rules.is_empty() => {
-            return Judgement::refuse(
-                RunReason::PolicyNotReady.as_str(),
-                "PolicyNotReady",
-                format!("the policy is not in force: {}", policy.complaints.join("; ")),
-            );
-        }
         (None, Some(policy)) => policy.rules.clone(),
         (None, None) => egress::Ruleset::deny_all().rules().to_vec(),
     };
@@ -209,6 +206,10 @@ fn egress_host(host: &str, allow: Option<&[String]>, policy: Option<&PolicyRepor
 
 fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
     let limit = spec.limits.command.bytes();
+    if command.is_empty() {
+        let message = "the command is empty: write at least one character";
+        return Judgement::refuse(RunReason::InvalidSpec.as_str(), "Empty", message);
+    }
     if command.contains('\0') {
         let message = "the command holds a NUL character, which no shell can carry: remove it";
         return Judgement::refuse(RunReason::InvalidSpec.as_str(), "Nul", message);
@@ -348,7 +349,10 @@ fn count(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
                 Judgement::accept("Integer", count, message)
             }
             Some(_) => refuse("Range", format!("{number} is more than any count takes ({LARGEST_COUNT}): write less")),
-            None => refuse("Form", format!("{number} is no whole number of 0 or more: write an integer")),
+            None => refuse(
+                "Form",
+                format!("{number} is no whole number between 0 and {LARGEST_COUNT}, written as an integer"),
+            ),
         },
         Input::Text(text) => {
             let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();

@@ -7,6 +7,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::api::execution_policy::ExecutionPolicySpec;
+use crate::api::reasons::RunReason;
 use crate::api::{self, ExecutionPolicy};
 use crate::controllers::policy::compile;
 use crate::rules::egress::Rule;
@@ -38,6 +39,18 @@ pub struct PolicyReport {
 }
 
 impl PolicyReport {
+    /// Why nothing starts under this policy, if so.
+    pub fn in_the_way(&self) -> Option<(RunReason, String)> {
+        if self.hash.is_none() {
+            let why = format!("the policy is not in force: {}", self.complaints.join("; "));
+            return Some((RunReason::PolicyNotReady, why));
+        }
+        let why = "the policy is suspended: nothing starts under it".to_owned();
+        self.spec.suspend.then_some((RunReason::PolicySuspended, why))
+    }
+}
+
+impl PolicyReport {
     /// From a manifest in YAML or JSON.
     pub fn read(text: &str, open_allowed: bool) -> Result<Self, ManifestError> {
         let form = |error: &dyn std::fmt::Display| ManifestError::Form(first_line(&error.to_string()));
@@ -46,8 +59,16 @@ impl PolicyReport {
         if field("kind") != "ExecutionPolicy" || field("apiVersion") != "sprite-operator.io/v1alpha1" {
             return Err(ManifestError::Kind(field("kind"), field("apiVersion")));
         }
-        let policy: ExecutionPolicy = serde_json::from_value(value.clone()).map_err(|error| form(&error))?;
         let mut complaints = unknown_fields(&value);
+        if let Some(Value::String(name)) = value.pointer("/metadata/name") {
+            if !is_object_name(name) {
+                complaints
+                    .push(format!("metadata.name: `{name}` is no name: write lower-case letters, digits, `-` and `.`"));
+            }
+        } else {
+            complaints.push("metadata.name: there is none: write one".to_owned());
+        }
+        let policy: ExecutionPolicy = serde_json::from_value(without_nulls(value)).map_err(|error| form(&error))?;
         let compiled = compile::compile(&policy, open_allowed);
         let (rules, hash) = match compiled {
             Ok(compiled) => (compiled.egress.rules().to_vec(), Some(compiled.egress.hash().to_owned())),
@@ -61,18 +82,47 @@ impl PolicyReport {
     }
 }
 
+/// As the API server has it (RFC 1123 subdomain).
+fn is_object_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let label = |label: &str| {
+        label.bytes().all(|b| plain(b) || b == b'-')
+            && label.bytes().next().is_some_and(plain)
+            && label.bytes().last().is_some_and(plain)
+    };
+    name.len() <= 253 && name.split('.').all(label)
+}
+
+/// A field set to `null` counts as absent, as on the API server.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(_, inner)| !inner.is_null());
+            Value::Object(kept.map(|(name, inner)| (name, without_nulls(inner))).collect())
+        }
+        Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
 /// The parser's excerpt of the source follows its first line.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Fields of `spec` that the schema does not have.
+/// Fields that the schema does not have.
 fn unknown_fields(manifest: &Value) -> Vec<String> {
     let schema = api::crds().ok().and_then(|crds| {
         let (_, crd) = crds.into_iter().find(|(_, crd)| crd.spec.names.kind == "ExecutionPolicy")?;
         serde_json::to_value(crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?).ok()
     });
     let mut unknown = Vec::new();
+    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
+    for name in manifest.as_object().into_iter().flat_map(|fields| fields.keys()) {
+        if !known.contains(&name.as_str()) {
+            unknown.push(format!("{name}: there is no such field: write one of apiVersion, kind, metadata, spec"));
+        }
+    }
     if let (Some(schema), Some(spec)) =
         (schema.as_ref().and_then(|schema| schema.pointer("/properties/spec")), manifest.get("spec"))
     {

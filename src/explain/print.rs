@@ -120,13 +120,14 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
     match format {
         Format::Json => {
             let line = json!({
-                "name": name, "ready": complaints.is_empty(), "rules": rules, "hash": hash, "limits": spec.limits,
+                "name": name, "ready": complaints.is_empty(), "suspended": spec.suspend, "rules": rules, "hash": hash, "limits": spec.limits,
                 "quota": spec.quota, "complaints": complaints,
             });
             writeln!(output, "{line}")
         }
         Format::Table => {
-            writeln!(output, "policy {name}: {}", if complaints.is_empty() { "ready" } else { "NOT READY" })?;
+            let stopped = if spec.suspend { ", SUSPENDED: nothing starts under it" } else { "" };
+            writeln!(output, "policy {name}: {}{stopped}", if complaints.is_empty() { "ready" } else { "NOT READY" })?;
             for complaint in complaints {
                 writeln!(output, "  - {complaint}")?;
             }

@@ -75,9 +75,9 @@ fn an_item_may_be_written_in_several_ways(#[case] line: &str, #[case] id: Value)
 #[case::mixed_list(r#"{"in": ["a", 1]}"#)]
 #[case::another_kind(r#"{"kind": "path", "in": "x"}"#)]
 #[case::cut(r#"{"in": "x"#)]
-fn what_comes_before_an_unreadable_line_is_judged_and_the_line_is_named(#[case] line: &str) {
+fn what_stands_round_an_unreadable_line_is_judged_and_the_line_is_named(#[case] line: &str) {
     let (judged, result) = run(Kind::EgressEntry, &format!("\"example.com\"\n{line}\n\"example.org\"\n"));
-    assert_eq!(judged.len(), 1);
+    assert_eq!(judged.len(), 2);
     assert!(matches!(result, Err(ExplainError::Item { line: 2, .. })));
 }
 
@@ -171,6 +171,35 @@ fn every_complaint_of_a_policy_is_named_with_its_field() {
     // A host cannot be judged under rules that are not in force.
     let item = Item::parse(Kind::EgressHost, "\"api.example.com\"", 1).unwrap();
     assert_eq!(judge(Kind::EgressHost, &item, Some(&report)).verdict, Verdict::Refuse);
+}
+
+#[test]
+fn a_suspended_policy_and_one_that_is_not_in_force_let_nothing_start() {
+    for (change, reason) in [
+        ("spec:\n  suspend: true", "PolicySuspended"),
+        ("spec:\n  egres: {}\n  commands: {deny: ['(']}\n  x:", "PolicyNotReady"),
+    ] {
+        let manifest = MANIFEST.replace("  commands: {deny: ['\\bnc\\b']}\n", "").replace("spec:", change);
+        let report = PolicyReport::read(&manifest, false).unwrap();
+        for (kind, input) in [(Kind::Command, "ls"), (Kind::EgressHost, "api.example.com"), (Kind::Env, "NODE_ENV=x")] {
+            let item = Item::parse(kind, &json!(input).to_string(), 1).unwrap();
+            let judged = judge(kind, &item, Some(&report));
+            assert_eq!((judged.verdict, judged.reason), (Verdict::Refuse, Some(reason)), "{judged:?}");
+        }
+        let mut output = Vec::new();
+        policy(&manifest, false, &mut output, Format::Table).unwrap();
+        assert_eq!(String::from_utf8(output).unwrap().contains("SUSPENDED"), reason == "PolicySuspended");
+    }
+}
+
+#[test]
+fn a_field_that_is_null_counts_as_absent_and_one_beside_spec_is_named() {
+    let manifest =
+        MANIFEST.replace("limits: {timeout: 10s, command: 20}", "limits: {timeout: , command: null}\n  suspend: null");
+    let report = PolicyReport::read(&manifest, false).unwrap();
+    assert_eq!((report.complaints.len(), report.spec.limits.timeout.to_string().as_str()), (0, "30s"));
+    let report = PolicyReport::read(&format!("{MANIFEST}secp: 1\n").replace("team", "Bad_Name"), false).unwrap();
+    assert_eq!(report.complaints.len(), 2, "{:?}", report.complaints);
 }
 
 #[rstest]
