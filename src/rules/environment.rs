@@ -159,6 +159,16 @@ mod tests {
         assert_eq!(check(name, value).is_ok(), good);
     }
 
+    #[rstest]
+    #[case(256, true)]
+    #[case(257, false)]
+    #[case(300, false)]
+    fn at_most_256_variables_are_handed_over(#[case] many: usize, #[case] good: bool) {
+        let names: Vec<String> = (0..many).map(|n| format!("A{n}")).collect();
+        let set: Vec<Variable<'_>> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        assert_eq!(combine(&set, &[], &[]).is_ok(), good);
+    }
+
     #[test]
     fn a_name_stands_once_in_each_list() {
         let twice = [("A", "1"), ("A", "2")];

@@ -108,6 +108,7 @@ mod tests {
     fn a_run_may_ask_for_less_and_not_for_more() {
         let limits = limits(30, 1);
         assert_eq!(limits.timeout_for(Some(Duration::from_secs(20))), Ok(Duration::from_secs(20)));
+        assert_eq!(limits.timeout_for(Some(Duration::from_secs(30))), Ok(Duration::from_secs(30)));
         assert_eq!(limits.timeout_for(None), Ok(Duration::from_secs(30)));
         assert!(limits.timeout_for(Some(Duration::from_secs(31))).is_err());
     }
@@ -120,6 +121,7 @@ mod tests {
 
     #[test]
     fn an_object_must_leave_room_for_its_status() {
+        assert_eq!(STATUS_ROOM, 262_144);
         assert!(leaves_room(OBJECT_MAX - STATUS_ROOM));
         assert!(!leaves_room(OBJECT_MAX - STATUS_ROOM + 1));
     }
