@@ -9,6 +9,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
     clippy::cast_precision_loss,
     missing_docs,
     reason = "a bench fails by panicking, and prints"
