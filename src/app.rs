@@ -61,6 +61,9 @@ pub enum AppError {
     LeaseLost,
 }
 
+/// How long a call of a reconcile may wait for its turn: a pause the platform asks for must not keep stops waiting.
+const TURN: Duration = Duration::from_secs(2);
+
 /// Runs the operator until a signal, or until it cannot go on.
 pub async fn run(config: Config) -> Result<(), AppError> {
     let stop = CancellationToken::new();
@@ -74,7 +77,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     }
     let client = client().await?;
     let counted = sprites::Config { metrics: Some(metrics.sprites()?), ..config.sprites.clone() };
-    let sprites = sprites::Client::new(counted)?;
+    // A reconcile that waits for its turn holds a worker: what is held back longer comes again by its own back-off.
+    let sprites = sprites::Client::new(counted)?.sent_within(TURN);
     let secret = SecretFile(config.session_secret_file.clone());
     // Said before anything else: without a secret nothing is created.
     readiness.set("secret", secret.read().err().map(|problem| problem.to_string()));

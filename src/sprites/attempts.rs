@@ -62,8 +62,8 @@ impl Client {
         F: Future<Output = Result<T, E>>,
     {
         let whole = self.whole(timeout);
-        let deadline = Instant::now() + whole;
-        let last_begin = Instant::now() + self.begins_within(whole);
+        let deadline = after(whole);
+        let last_begin = after(self.begins_within(whole));
         let mut attempt = 1;
         let mut last = None;
         loop {
@@ -120,7 +120,7 @@ impl Client {
     }
 
     fn account(&self, kind: CallKind, attempt: u32, outcome: Result<(), &Error>, took: Duration, permit: Permit) {
-        permit.leave(verdict(outcome));
+        permit.leave(verdict(kind, outcome));
         if let Some(metrics) = &self.config().metrics {
             metrics.called(kind, outcome, took);
             metrics.load(self.limiter().counts());
@@ -131,14 +131,21 @@ impl Client {
     }
 }
 
+/// A moment so long from now; a year at most, for what is meant as "without end" must not overflow.
+fn after(span: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    Instant::now() + span.min(YEAR)
+}
+
 /// What an outcome says about the account as a whole.
-fn verdict(outcome: Result<(), &Error>) -> Verdict {
+fn verdict(kind: CallKind, outcome: Result<(), &Error>) -> Verdict {
     let Err(error) = outcome else { return Verdict::Fine };
     match error {
         Error::RateLimited { reason: LimitReason::CreationRate | LimitReason::Other, retry_after, .. } => {
             Verdict::Refused(*retry_after)
         }
-        Error::Unknown { retry_after: Some(wait), .. } => Verdict::Refused(Some(*wait)),
+        // What a Sprite answers from inside is its own business: it must not pause the others.
+        Error::Unknown { retry_after: Some(wait), .. } if kind.is_of_the_account() => Verdict::Refused(Some(*wait)),
         // "Full" says how many Sprites there may be, not how many calls.
         Error::RateLimited { reason: LimitReason::Capacity, .. }
         | Error::Absent { .. }
@@ -147,7 +154,7 @@ fn verdict(outcome: Result<(), &Error>) -> Verdict {
         | Error::Invalid { status: Some(_), .. }
         | Error::File { .. } => Verdict::Fine,
         Error::Invalid { status: None, .. }
-        | Error::Unknown { retry_after: None, .. }
+        | Error::Unknown { .. }
         | Error::Protocol { .. }
         | Error::Timeout { .. }
         | Error::Held { .. }

@@ -109,8 +109,10 @@ impl Client {
         };
         loop {
             let left = limit.saturating_sub(began.elapsed());
+            // One that hangs must leave time for another; a slow start is answered by the next one.
+            let open = left.min(limit / 3);
             on.renew();
-            let output = self.run_within(&on, &request, Bytes::new(), WAKE_OUTPUT, left, left).await;
+            let output = self.run_within(&on, &request, Bytes::new(), WAKE_OUTPUT, open, left).await;
             let error = match output {
                 // Any exit was told by something that ran.
                 Ok(output) if output.exit.is_some() => {
@@ -144,12 +146,6 @@ impl Client {
         if found == id { Ok(()) } else { Err(Error::Replaced { instance: ProviderText::new(&found, None), sent }) }
     }
 
-    /// Asks for the id first, where the proof says so: with the priority of the call that it is for.
-    pub(super) async fn before(&self, on: &Awake, kind: CallKind) -> Result<(), Error> {
-        self.still_awake(on)?;
-        if on.is_checked() { self.as_soon_as(kind).same_instance(on, false).await } else { Ok(()) }
-    }
-
     /// A call that a running machine answers.
     pub(super) fn call_in<'a>(
         &'a self,
@@ -161,7 +157,9 @@ impl Client {
     ) -> Result<Call<'a>, Error> {
         self.still_awake(on)?;
         let url = self.sprite_url(on.name(), segments)?;
-        Ok(self.call(kind, method, url, subject).answered_by(on))
+        let call = self.call(kind, method, url, subject).answered_by(on);
+        let asked = on.is_checked() && !kind.only_reads();
+        Ok(if asked { call.only(on.name(), on.id()) } else { call })
     }
 
     pub(super) fn still_awake(&self, on: &Awake) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 //! newer; what it does to the network policy is not documented, so whoever restores proves the rules anew.
 
 use reqwest::Method;
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use super::answer::Subject;
 use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
+use super::http::Success;
 use super::kind::CallKind;
 use super::text::ProviderText;
 
@@ -43,22 +45,24 @@ impl Client {
 
     /// Saves the state. The wire tells no id: list afterwards.
     pub async fn create_checkpoint(&self, on: &Awake, comment: &str) -> Result<(), Error> {
-        self.before(on, CallKind::CheckpointCreate).await?;
         let call = self.call_in(on, CallKind::CheckpointCreate, Method::POST, &["checkpoint"], Subject::Other)?;
-        completed(&call.json(&Create { comment }).timeout(TIMEOUT).send().await?.body)
+        completed(&call.json(&Create { comment }).timeout(TIMEOUT).send().await?)
     }
 
     /// Goes back to a saved state: ends every session, starts services again.
     pub async fn restore_checkpoint(&self, on: &Awake, id: &str) -> Result<(), Error> {
-        self.before(on, CallKind::CheckpointRestore).await?;
         let path = ["checkpoints", id, "restore"];
         let call = self.call_in(on, CallKind::CheckpointRestore, Method::POST, &path, Subject::Other)?;
-        completed(&call.timeout(TIMEOUT).send().await?.body)
+        completed(&call.timeout(TIMEOUT).send().await?)
     }
 }
 
 /// The events, one JSON object a line: only `complete` without an `error` says that it was done.
-fn completed(body: &[u8]) -> Result<(), Error> {
+fn completed(success: &Success) -> Result<(), Error> {
+    told(&success.body, success.token.expose_secret())
+}
+
+fn told(body: &[u8], secret: &str) -> Result<(), Error> {
     let mut complete = false;
     for line in body.split(|byte| *byte == b'\n') {
         let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
@@ -66,7 +70,7 @@ fn completed(body: &[u8]) -> Result<(), Error> {
         match text("type") {
             "error" => {
                 let message = if text("error").is_empty() { text("data") } else { text("error") };
-                let message = ProviderText::new(message, None);
+                let message = ProviderText::new(message, Some(secret));
                 return Err(Error::Unknown { status: None, sent: true, retry_after: None, message, source: None });
             }
             "complete" => complete = true,
@@ -89,6 +93,6 @@ mod tests {
     #[case::cut("{\"type\":\"info\",\"data\":\"Creating\"}\n{\"type\":\"comp", false)]
     #[case::empty("", false)]
     fn only_a_completed_report_is_done(#[case] body: &str, #[case] done: bool) {
-        assert_eq!(completed(body.as_bytes()).is_ok(), done);
+        assert_eq!(told(body.as_bytes(), "tok-1").is_ok(), done);
     }
 }

@@ -158,8 +158,12 @@ impl Client {
         self.inner.tokens.forget();
     }
 
-    pub(super) async fn token(&self) -> Result<SecretString, Error> {
-        Ok(self.inner.tokens.current().await?)
+    /// A file that gives nothing must not hold a call for ever.
+    pub(super) async fn token_within(&self, limit: Duration) -> Result<SecretString, Error> {
+        match tokio::time::timeout(limit, self.inner.tokens.current()).await {
+            Ok(token) => Ok(token?),
+            Err(_) => Err(Error::Timeout { after: limit, sent: false }),
+        }
     }
 
     pub(super) fn call(&self, kind: CallKind, method: Method, url: Url, subject: Subject) -> Call<'_> {

@@ -215,6 +215,34 @@ impl Error {
         }
     }
 
+    /// What a look before a call met: the call itself was not sent.
+    pub(super) fn of_a_look_before(self) -> Self {
+        match self {
+            Self::Unknown { status, sent: _, retry_after, message, source } => {
+                Self::Unknown { status, sent: false, retry_after, message, source }
+            }
+            Self::Timeout { after, sent: _ } => Self::Timeout { after, sent: false },
+            Self::Protocol { what } => Self::Unknown {
+                status: None,
+                sent: false,
+                retry_after: None,
+                message: ProviderText::new(what, None),
+                source: None,
+            },
+            other @ (Self::Absent { .. }
+            | Self::Denied { .. }
+            | Self::RateLimited { .. }
+            | Self::Busy { .. }
+            | Self::Invalid { .. }
+            | Self::File { .. }
+            | Self::Held { .. }
+            | Self::NotAwake { .. }
+            | Self::Replaced { .. }
+            | Self::Token(_)
+            | Self::Ended) => other,
+        }
+    }
+
     pub(super) fn refused_here(message: &str) -> Self {
         Self::Invalid { status: None, message: ProviderText::new(message, None) }
     }

@@ -95,7 +95,6 @@ impl Client {
 
     /// Writes a whole file; directories above it are made. `mode` are permission bits, the service's default if `None`.
     pub async fn write_file(&self, on: &Awake, path: &str, mode: Option<u32>, content: Bytes) -> Result<(), Error> {
-        self.before(on, CallKind::FileWrite).await?;
         let mode = mode.map(|mode| format!("{mode:04o}"));
         let mut pairs = vec![("mkdirParents", "true")];
         pairs.extend(mode.as_deref().map(|mode| ("mode", mode)));
@@ -112,7 +111,6 @@ impl Client {
 
     /// Deletes a file; a directory only if it is empty.
     pub async fn delete_file(&self, on: &Awake, path: &str) -> Result<(), Error> {
-        self.before(on, CallKind::FileDelete).await?;
         let call =
             self.file_call(CallKind::FileDelete, Method::DELETE, on, "delete", path, &[("recursive", "false")])?;
         call.send().await.map(drop)

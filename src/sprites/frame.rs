@@ -9,6 +9,9 @@ pub(super) const STDIN_CHUNK: usize = 32 * 1024 - 1;
 /// No incoming message may be larger.
 pub(super) const MESSAGE_CAP: usize = 10 * 1024 * 1024;
 
+/// A text message is some hundred bytes.
+const TEXT_CAP: usize = 64 * 1024;
+
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
@@ -58,7 +61,9 @@ pub(super) fn binary(message: &Bytes) -> Result<Meaning, Violation> {
 
 /// A text message. Broken JSON is nothing: text only informs, and a debug line must not end a command.
 pub(super) fn text(message: &str) -> Meaning {
-    let Ok(Value::Object(object)) = serde_json::from_str(message) else {
+    // Long ones are not the protocol's, and a tree of their values would take many times their size.
+    let short = Some(message).filter(|message| message.len() <= TEXT_CAP);
+    let Some(Ok(Value::Object(object))) = short.map(serde_json::from_str) else {
         return Meaning::UnknownKind;
     };
     match object.get("type").and_then(Value::as_str) {

@@ -16,7 +16,9 @@ use super::answer::{self, Answer, Subject};
 use super::awake::Awake;
 use super::client::{Client, bearer};
 use super::error::Error;
-use super::kind::CallKind;
+use super::kind::{CallKind, Priority};
+use super::text::ProviderText;
+use super::types::{Sprite, WireSprite};
 
 /// The largest JSON or NDJSON answer that is read.
 const BODY_CAP: u64 = 1024 * 1024;
@@ -36,6 +38,7 @@ pub(super) struct Call<'a> {
     subject: Subject,
     timeout: Duration,
     answers: Option<Awake>,
+    only: Option<(String, String)>,
 }
 
 /// A success.
@@ -45,6 +48,8 @@ pub(super) struct Success {
     pub body: Bytes,
     /// There was more than the cap.
     pub cut: bool,
+    /// What was sent with it: taken out of the service's words.
+    pub token: SecretString,
 }
 
 impl Success {
@@ -58,12 +63,29 @@ impl Success {
 impl<'a> Call<'a> {
     pub(super) fn new(client: &'a Client, kind: CallKind, method: Method, url: Url, subject: Subject) -> Self {
         let timeout = client.config().call_timeout;
-        Self { client, kind, method, url, headers: HeaderMap::new(), body: Ok(None), subject, timeout, answers: None }
+        Self {
+            client,
+            kind,
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Ok(None),
+            subject,
+            timeout,
+            answers: None,
+            only: None,
+        }
     }
 
     /// A success is a sign of life of this Sprite.
     pub(super) fn answered_by(mut self, on: &Awake) -> Self {
         self.answers = Some(on.clone());
+        self
+    }
+
+    /// Only for the instance of this name with this id, which is looked at immediately before each attempt.
+    pub(super) fn only(mut self, name: &str, id: &str) -> Self {
+        self.only = Some((name.to_owned(), id.to_owned()));
         self
     }
 
@@ -127,11 +149,16 @@ impl<'a> Call<'a> {
     }
 
     async fn attempt(&self, body: Option<Bytes>, cap: u64, timeout: Duration) -> Result<Success, Error> {
-        let token = self.client.token().await?;
         let started = Instant::now();
+        let token = self.client.token_within(timeout).await?;
+        if let Some((name, id)) = &self.only {
+            self.client.is_instance(name, id, timeout.saturating_sub(started.elapsed())).await?;
+        }
+        let timeout = timeout.saturating_sub(started.elapsed());
         let transport = self.client.transport();
-        // A pooled connection may be dead without our knowing it: too slow a way to learn that for a kill.
-        let connections = if self.kind == CallKind::Kill { &transport.execs } else { &transport.calls };
+        // A pooled connection may be dead without our knowing it: too slow a way to learn that on the way to a kill.
+        let urgent = self.client.priority(self.kind) == Priority::Kill;
+        let connections = if urgent { &transport.execs } else { &transport.calls };
         let mut request = connections.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
         request = request.header(AUTHORIZATION, bearer(&token));
         if let Some(body) = body {
@@ -145,7 +172,7 @@ impl<'a> Call<'a> {
             }
             let (status, headers) = (response.status(), response.headers().clone());
             let (body, cut) = read(response, cap).await.map_err(|error| Error::transport(error, started.elapsed()))?;
-            Ok(Success { status, headers, body, cut })
+            Ok(Success { status, headers, body, cut, token: token.clone() })
         };
         match tokio::time::timeout(timeout, exchange).await {
             Ok(result) => result,
@@ -159,6 +186,21 @@ fn whole(success: Success) -> Result<Success, Error> {
 }
 
 impl Client {
+    /// [`Error::Replaced`] when the name stands for another instance now. One attempt under the permit of the call that it
+    /// is for, which was not sent whatever this meets.
+    pub(super) async fn is_instance(&self, name: &str, id: &str, timeout: Duration) -> Result<(), Error> {
+        let url = self.sprite_url(name, &[])?;
+        let call = self.call(CallKind::Get, Method::GET, url, Subject::Sprite);
+        // Boxed: it is an attempt within an attempt.
+        let read = Box::pin(call.attempt(None, BODY_CAP, timeout)).await.map_err(Error::of_a_look_before)?;
+        let sprite = serde_json::from_slice::<WireSprite>(&read.body).ok().and_then(|wire| Sprite::try_from(wire).ok());
+        match sprite.filter(|sprite| sprite.name == name) {
+            Some(sprite) if sprite.id == id => Ok(()),
+            Some(sprite) => Err(Error::Replaced { instance: ProviderText::new(&sprite.id, None), sent: false }),
+            None => Err(Error::Protocol { what: "a Sprite object" }.of_a_look_before()),
+        }
+    }
+
     /// The error of an answer that is no success. Reads its body, up to a bound.
     pub(super) async fn failure(&self, response: Response, subject: Subject, token: &SecretString) -> Error {
         let (status, headers) = (response.status(), response.headers().clone());

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep};
 use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
-use super::kind::CallKind;
 use super::sessions::ExecSession;
 
 /// How long the list may still show a session whose end was reported.
@@ -46,7 +45,10 @@ impl Client {
     /// means that nothing was sent; what a signal itself was answered with stands in [`Killed::Unconfirmed`].
     pub async fn kill_marked(&self, on: &Awake, mark: &[&str], signal: &str, grace: Duration) -> Result<Killed, Error> {
         let client = self.urgent();
-        client.before(on, CallKind::Kill).await?;
+        client.still_awake(on)?;
+        if on.is_checked() {
+            client.same_instance(on, false).await?;
+        }
         let found = client.find_marked(on, mark).await?;
         if found.is_empty() {
             return Ok(Killed::Nothing);

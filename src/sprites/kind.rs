@@ -119,6 +119,11 @@ impl CallKind {
         }
     }
 
+    /// Whether the service itself answers, and not the machine that is asked for.
+    pub(super) const fn is_of_the_account(self) -> bool {
+        matches!(self, Self::Create | Self::Get | Self::List | Self::Update | Self::Delete)
+    }
+
     /// Its priority when the caller names none.
     pub(super) const fn priority(self) -> Priority {
         match self {

@@ -10,6 +10,7 @@ use super::answer::Subject;
 use super::awake::Awake;
 use super::client::Client;
 use super::error::Error;
+use super::http::Call;
 use super::kind::CallKind;
 use super::text::ProviderText;
 use super::types::{CreateSprite, Sprite, UpdateSprite, WireSprite};
@@ -61,12 +62,12 @@ impl<'a> From<&'a Awake> for Target<'a> {
 }
 
 impl Client {
-    /// Read with the priority of the call that it is for.
-    async fn is_still(&self, target: Target<'_>, kind: CallKind) -> Result<(), Error> {
-        match target.id {
-            Some(id) => self.as_soon_as(kind).same_id(target.name, id, false).await,
-            None => Ok(()),
-        }
+    fn for_target<'a>(&'a self, kind: CallKind, method: Method, target: Target<'_>) -> Result<Call<'a>, Error> {
+        let call = self.call(kind, method, self.sprite_url(target.name, &[])?, Subject::Sprite);
+        Ok(match target.id {
+            Some(id) => call.only(target.name, id),
+            None => call,
+        })
     }
 
     /// Reads one Sprite. Does not wake it.
@@ -119,9 +120,7 @@ impl Client {
 
     /// Changes labels or URL settings. Does not wake it.
     pub async fn update(&self, target: Target<'_>, update: &UpdateSprite) -> Result<Sprite, Error> {
-        let url = self.sprite_url(target.name, &[])?;
-        self.is_still(target, CallKind::Update).await?;
-        let call = self.call(CallKind::Update, Method::PUT, url, Subject::Sprite).json(update);
+        let call = self.for_target(CallKind::Update, Method::PUT, target)?.json(update);
         let wire: WireSprite = call.send_for(SPRITE).await?;
         let sprite = same_name(target.name, wire.try_into()?)?;
         match target.id.filter(|id| *id != sprite.id) {
@@ -132,14 +131,11 @@ impl Client {
 
     /// Destroys a Sprite. [`Error::Absent`] when there is none.
     pub async fn delete(&self, target: Target<'_>) -> Result<(), Error> {
-        let url = self.sprite_url(target.name, &[])?;
-        self.is_still(target, CallKind::Delete).await?;
-        self.call(CallKind::Delete, Method::DELETE, url, Subject::Sprite).send().await.map(drop)
+        self.for_target(CallKind::Delete, Method::DELETE, target)?.send().await.map(drop)
     }
 
     /// Restarts the machine: every process is gone afterwards, files and rules stay. May take a minute.
     pub async fn restart(&self, on: &Awake) -> Result<(), Error> {
-        self.before(on, CallKind::Restart).await?;
         let call = self.call_in(on, CallKind::Restart, Method::POST, &["restart"], Subject::Other)?;
         call.timeout(RESTART_TIMEOUT).send().await.map(drop)
     }

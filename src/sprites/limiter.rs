@@ -7,7 +7,7 @@ mod lanes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 pub use lanes::Limits;
@@ -17,6 +17,8 @@ pub(super) use lanes::{Lane, Verdict};
 #[derive(Clone, Debug)]
 pub(super) struct Limiter {
     state: Arc<Mutex<State>>,
+    /// Told when a pause begins or grows: everyone who waits looks again when it ends.
+    paused: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -38,11 +40,15 @@ pub(super) enum Held {
 
 impl Limiter {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { state: Arc::new(Mutex::new(State { lanes: Lanes::new(limits), waiters: HashMap::new() })) }
+        let state = State { lanes: Lanes::new(limits), waiters: HashMap::new() };
+        Self { state: Arc::new(Mutex::new(state)), paused: Arc::default() }
     }
 
     /// Waits for the call's turn, at most until `deadline`. Cancelled by dropping.
     pub(super) async fn enter(&self, lane: Lane, deadline: Instant) -> Result<Permit, Held> {
+        // Listened to from before the first look, so that no pause begins unheard in between.
+        let mut heard = Box::pin(self.paused.notified());
+        heard.as_mut().enable();
         let (mut waiting, paused) = self.queue(lane)?;
         let mut look_again = paused;
         loop {
@@ -68,6 +74,11 @@ impl Limiter {
                     let mut state = self.state();
                     state.let_go();
                     look_again = state.paused_until(lane);
+                }
+                () = heard.as_mut() => {
+                    heard.set(self.paused.notified());
+                    heard.as_mut().enable();
+                    look_again = self.state().paused_until(lane);
                 }
                 () = sleep_until(deadline) => return Err(Held::Late),
             }
@@ -152,6 +163,10 @@ impl Permit {
         let mut state = self.limiter.state();
         state.lanes.leave(admitted, verdict, Instant::now().into_std(), rand::random());
         state.let_go();
+        drop(state);
+        if matches!(verdict, Verdict::Refused(_)) {
+            self.limiter.paused.notify_waiters();
+        }
     }
 }
 

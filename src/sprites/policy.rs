@@ -68,7 +68,6 @@ impl Client {
         if rules.is_empty() {
             return Err(Error::refused_here("an empty list of rules means unrestricted and is never sent"));
         }
-        self.before(on, CallKind::PolicySet).await?;
         let call = self.call_in(on, CallKind::PolicySet, Method::POST, &NETWORK, Subject::Other)?;
         call.json(&Rules { rules }).send().await?;
         if !on.is_checked() {

@@ -29,7 +29,7 @@ pub(super) fn again(kind: CallKind, error: &Error, attempt: u32, jitter: f64) ->
         }
         // The connection was never made.
         Error::Unknown { sent: false, .. } | Error::Timeout { sent: false, .. } => pause(attempt, 500, jitter),
-        Error::Unknown { retry_after: Some(_), .. } if kind.only_reads() => {
+        Error::Unknown { retry_after: Some(_), .. } if kind.only_reads() && kind.is_of_the_account() => {
             (attempt < LIMITED_ATTEMPTS).then_some(Again::InTurn)
         }
         // A broken connection, or a proxy's word that something behind it is not there just now.

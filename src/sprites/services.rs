@@ -37,7 +37,6 @@ impl Client {
 
     /// Removes a service; it is stopped first.
     pub async fn delete_service(&self, on: &Awake, service: &str) -> Result<(), Error> {
-        self.before(on, CallKind::ServiceDelete).await?;
         let call = self.call_in(on, CallKind::ServiceDelete, Method::DELETE, &["services", service], Subject::Other)?;
         call.send().await.map(drop)
     }

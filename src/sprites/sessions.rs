@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::Method;
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::answer::Subject;
@@ -69,13 +70,12 @@ impl Client {
         signal: &str,
         timeout: Duration,
     ) -> Result<KillReport, Error> {
-        self.before(on, CallKind::Kill).await?;
         let grace = go_duration(timeout);
         let call = self
             .call_in(on, CallKind::Kill, Method::POST, &["exec", session_id, "kill"], Subject::Other)?
             .query([("signal", signal), ("timeout", grace.as_str())]);
         match call.timeout(timeout.saturating_add(self.config().call_timeout)).send().await {
-            Ok(success) => Ok(report(&success.body)),
+            Ok(success) => Ok(report(&success.body, success.token.expose_secret())),
             Err(Error::Unknown { status: Some(410), message, .. }) => {
                 Ok(KillReport { outcome: KillOutcome::AlreadyEnded, exit_code: None, messages: vec![message] })
             }
@@ -117,7 +117,7 @@ fn sessions(answer: Value) -> Result<Vec<ExecSession>, Error> {
 }
 
 /// The events of a kill, one JSON object a line. Only `complete` confirms.
-fn report(body: &[u8]) -> KillReport {
+fn report(body: &[u8], secret: &str) -> KillReport {
     let mut report = KillReport { outcome: KillOutcome::Unconfirmed, exit_code: None, messages: vec![] };
     let mut failed = false;
     for line in body.split(|byte| *byte == b'\n') {
@@ -133,7 +133,7 @@ fn report(body: &[u8]) -> KillReport {
             Some(_) | None => {}
         }
         if let Some(message) = event.get("message").and_then(Value::as_str) {
-            report.messages.push(ProviderText::new(message, None));
+            report.messages.push(ProviderText::new(message, Some(secret)));
         }
     }
     if failed {
@@ -176,7 +176,7 @@ mod tests {
         Some(1)
     )]
     fn only_a_complete_report_confirms(#[case] body: &str, #[case] outcome: KillOutcome, #[case] code: Option<i64>) {
-        let report = report(body.as_bytes());
+        let report = report(body.as_bytes(), "tok-1");
         assert_eq!((report.outcome, report.exit_code), (outcome, code));
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use secrecy::{ExposeSecret, SecretString};
+use tokio::io::AsyncReadExt as _;
 
 use super::stamp::Stamp;
 
@@ -85,7 +86,13 @@ impl Tokens {
         if stamp.length > MAX_TOKEN_FILE {
             return Err(TokenError::Malformed.into());
         }
-        let text = SecretString::from(tokio::fs::read_to_string(path).await?);
+        let mut text = String::new();
+        let file = tokio::fs::File::open(path).await?;
+        file.take(MAX_TOKEN_FILE + 1).read_to_string(&mut text).await?;
+        let text = SecretString::from(text);
+        if text.expose_secret().len() as u64 > MAX_TOKEN_FILE {
+            return Err(TokenError::Malformed.into());
+        }
         let token = validate(text.expose_secret())?;
         *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, token.clone()));
         Ok(token)

@@ -12,7 +12,7 @@ use reqwest::{Certificate, ClientBuilder};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::config::{Config, ConfigError};
+use super::config::{Config, ConfigError, is_loopback};
 use super::stamp::Stamp;
 
 /// How often the file of authorities is looked at.
@@ -69,7 +69,11 @@ impl Transports {
                         current.transport = Arc::new(transport);
                         current.stamp = stamp;
                     }
-                    Err(error) => warn!(%error, "the file of certificate authorities changed and cannot be used"),
+                    Err(error) => {
+                        // Said once; the next change is tried again.
+                        current.stamp = stamp;
+                        warn!(%error, "the file of certificate authorities changed and cannot be used");
+                    }
                 }
             }
         }
@@ -91,7 +95,9 @@ fn build(config: &Config, authorities: Option<&[Certificate]>) -> Result<Transpo
             .tcp_keepalive_retries(2)
             .tcp_user_timeout(DEAD)
             .connect_timeout(connect);
-        let builder = if config.proxy_from_environment { builder } else { builder.no_proxy() };
+        // The token of a plain http URL to this machine would leave it in clear text.
+        let stays = config.url.scheme() == "http" && is_loopback(&config.url);
+        let builder = if config.proxy_from_environment && !stays { builder } else { builder.no_proxy() };
         match authorities {
             Some(certificates) => builder.tls_certs_only(certificates.iter().cloned()),
             // Plain http needs no root certificates, and must work where an image has none.

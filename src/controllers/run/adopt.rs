@@ -30,7 +30,7 @@ use crate::{
         output::{Capture, Captured, Source},
         runner::{self, Guard},
     },
-    sprites::{self, Awake, ExecEvent},
+    sprites::{self, Awake, ExecEvent, Priority},
 };
 
 /// How long after a Run's own deadline its end may still be looked for.
@@ -207,14 +207,15 @@ impl Adoption<'_> {
             Ok(None) => return over(Outcome::session_deleted_while_running()),
             Err(why) => return again(why),
         };
-        match self.context.sprites.get(&sprite).await {
+        let sprites = self.context.sprites.with_priority(Priority::Exec);
+        match sprites.get(&sprite).await {
             Ok(live) if live.id == self.place.instance => {}
             Ok(_) => return over(Outcome::unknown("its Sprite was replaced")),
             Err(error) if error.is_absent() => return again("its Sprite was not found"),
             Err(_) => return again("the platform gave no answer"),
         }
         // Only from inside can be told what became of it.
-        let on = match self.context.sprites.wake(&sprite).await {
+        let on = match sprites.wake(&sprite).await {
             Ok(on) if on.id() == self.place.instance => on,
             Ok(_) => return over(Outcome::unknown("its Sprite was replaced")),
             Err(_) => return again("its Sprite did not wake"),

@@ -40,10 +40,17 @@ pub async fn find(sprites: &sprites::Client, on: &Awake, uid: &str) -> Result<Op
 /// Kills, and says whether nothing of it is left: no session, and no process with the mark.
 pub async fn kill(context: &Context, place: Place<'_>) -> Result<bool, sprites::Error> {
     let sprites = context.sprites.with_priority(Priority::Kill);
-    // A frozen command cannot hear a signal: for a kill the Sprite is woken.
-    let on = sprites.wake(place.sprite).await?;
-    if on.id() != place.instance {
+    let sprite = sprites.get(place.sprite).await?;
+    if sprite.id != place.instance {
         // It went with its instance.
+        return Ok(true);
+    }
+    // A frozen command cannot hear a signal: for a kill the Sprite is woken.
+    let on = match sprite.awake() {
+        Some(on) => on,
+        None => sprites.wake(place.sprite).await?,
+    };
+    if on.id() != place.instance {
         return Ok(true);
     }
     // The runner's trap sweeps on TERM; KILL would leave a script in a session of its own running.

@@ -67,6 +67,10 @@ async fn licensed(
     proved: exec::Proved,
     stop: watch::Receiver<Option<Stop>>,
 ) -> Option<Finished> {
+    if proved.at.elapsed() > FRESH {
+        tracing::info!(run = o.run.name_any(), "not started: the proof had become old; it is proved anew");
+        return None;
+    }
     let said = match context.lease.license() {
         Ok(()) => act::write(&context, &o, &status::running(&o.run, &start, o.now)).await,
         Err(error) => Err(error.into()),
@@ -134,7 +138,9 @@ pub async fn supervised(
 }
 
 /// How long the reads of a proof may take: with the second that they may be shared for, well below what it is good for.
-const READ_WITHIN: Duration = Duration::from_secs(3);
+const READ_WITHIN: Duration = Duration::from_millis(1500);
+/// How old a proof may be when Running is said: what follows takes its time, too.
+const FRESH: Duration = Duration::from_secs(4);
 
 /// What the live reads came to.
 enum Proof {

@@ -17,7 +17,7 @@ use crate::{
         egress::Rule,
         session_name::{self, SessionKey},
     },
-    sprites::{self, NetworkRule, Sprite, SpriteState},
+    sprites::{self, NetworkRule, Priority, Sprite, SpriteState},
 };
 
 /// Everything that a decision rests on.
@@ -174,7 +174,15 @@ pub async fn gather(context: &Context, session: Arc<SandboxSession>) -> Observed
         session,
     };
     if let Some(name) = decide::look_at(&observed) {
-        observed.live = look(context, &name, &observed.labels, decide::reads_rules(&observed)).await;
+        let priority = if observed.session.metadata.deletion_timestamp.is_some() {
+            Priority::Delete
+        } else if observed.wanted() {
+            Priority::Lockdown
+        } else {
+            Priority::Verify
+        };
+        let sprites = context.sprites.with_priority(priority);
+        observed.live = look(&sprites, &name, &observed.labels, decide::reads_rules(&observed)).await;
     }
     observed
 }
@@ -186,8 +194,8 @@ fn secret(context: &Context) -> Result<session_name::SessionSecret, SecretProble
     secret
 }
 
-async fn look(context: &Context, name: &str, labels: &[String; 3], rules: bool) -> Live {
-    let sprite = match context.sprites.get(name).await {
+async fn look(sprites: &sprites::Client, name: &str, labels: &[String; 3], rules: bool) -> Live {
+    let sprite = match sprites.get(name).await {
         Ok(sprite) => sprite,
         Err(error) if error.is_absent() => return Live::Absent,
         Err(error) => return unknown(&error),
@@ -196,7 +204,7 @@ async fn look(context: &Context, name: &str, labels: &[String; 3], rules: bool) 
     let mut live = LiveSprite::of(sprite, labels);
     // Sleeping Sprites are left asleep: reading the rules would wake one.
     if let Some(awake) = awake.filter(|_| rules && live.ours) {
-        match context.sprites.network_policy(&awake).await {
+        match sprites.network_policy(&awake).await {
             Ok(read) => live.rules = Some(read.into_iter().map(rule).collect()),
             Err(error) => return unknown(&error),
         }

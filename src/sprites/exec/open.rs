@@ -8,6 +8,7 @@ use reqwest::header::{
     AUTHORIZATION, CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_VERSION, UPGRADE,
 };
+use secrecy::SecretString;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -43,9 +44,12 @@ impl Client {
     ) -> Result<Exec, ExecError> {
         self.still_awake(on).map_err(ExecError::NotStarted)?;
         let url = self.exec_url(on.name(), request).map_err(ExecError::NotStarted)?;
-        // Whatever that read meets: the command was not asked for yet.
-        self.before(on, CallKind::ExecStart).await.map_err(ExecError::NotStarted)?;
-        let asked = task::Asked { on: on.clone(), on_drop: request.on_drop, arguments: request.argv.clone() };
+        let asked = task::Asked {
+            on: on.clone(),
+            on_drop: request.on_drop,
+            arguments: request.argv.clone(),
+            token: SecretString::default(),
+        };
         let exec = self.open(CallKind::ExecStart, url, asked, limit).await?;
         if !request.stdin {
             // `stdin=false` says so already; the frame makes sure that a command which reads sees the end.
@@ -61,10 +65,14 @@ impl Client {
     pub async fn attach(&self, on: &Awake, session_id: &str) -> Result<Exec, ExecError> {
         self.still_awake(on).map_err(ExecError::NotStarted)?;
         let mut url = self.sprite_url(on.name(), &["exec", session_id]).map_err(ExecError::NotStarted)?;
-        self.before(on, CallKind::ExecAttach).await.map_err(ExecError::NotStarted)?;
         // No end-of-input frame here: on a terminal session it is a keystroke that can end a shell.
         url.query_pairs_mut().append_pair("stdin", "false");
-        let asked = task::Asked { on: on.clone(), on_drop: OnDrop::Leave, arguments: Vec::new() };
+        let asked = task::Asked {
+            on: on.clone(),
+            on_drop: OnDrop::Leave,
+            arguments: Vec::new(),
+            token: SecretString::default(),
+        };
         self.open(CallKind::ExecAttach, url, asked, self.config().open_timeout).await
     }
 
@@ -101,7 +109,7 @@ impl Client {
         let on_drop = asked.on_drop;
         let client = self.clone();
         let opening = async move {
-            match tokio::time::timeout(limit, client.handshake(url, asked)).await {
+            match tokio::time::timeout(limit, client.handshake(url, asked, limit)).await {
                 Ok(result) => result,
                 // The connection itself has a shorter deadline, so the request was sent.
                 Err(_) => Err(ExecError::Unknown(Error::Timeout { after: limit, sent: true })),
@@ -115,11 +123,16 @@ impl Client {
         }
     }
 
-    async fn handshake(&self, url: Url, asked: task::Asked) -> Result<Exec, ExecError> {
-        let token = self.token().await.map_err(ExecError::NotStarted)?;
+    async fn handshake(&self, url: Url, asked: task::Asked, limit: Duration) -> Result<Exec, ExecError> {
+        let started = Instant::now();
+        let token = self.token_within(limit).await.map_err(ExecError::NotStarted)?;
+        if asked.on.is_checked() {
+            // Whatever that read meets: the command was not asked for yet.
+            let (name, id) = (asked.on.name(), asked.on.id());
+            self.is_instance(name, id, limit).await.map_err(ExecError::NotStarted)?;
+        }
         let transport = self.transport();
         let key = generate_key();
-        let started = Instant::now();
         // No extensions are offered: compression has broken clients here before, and unbounds what a message may grow to.
         let request = transport
             .execs
@@ -147,7 +160,7 @@ impl Client {
         let upgraded =
             response.upgrade().await.map_err(|error| ExecError::Unknown(Error::transport(error, started.elapsed())))?;
         let socket = websocket(upgraded).await;
-        Ok(task::spawn(socket, self, asked))
+        Ok(task::spawn(socket, self, task::Asked { token, ..asked }))
     }
 }
 

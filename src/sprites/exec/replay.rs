@@ -63,7 +63,12 @@ fn client() -> Option<&'static Client> {
 pub async fn events(pieces: Vec<Vec<u8>>) -> Option<Vec<ExecEvent>> {
     let wire = serde_json::json!({"id": "sprite-1", "name": "so-1", "status": "running"});
     let sprite = Sprite::try_from(serde_json::from_value::<WireSprite>(wire).ok()?).ok()?;
-    let asked = task::Asked { on: sprite.awake()?, on_drop: OnDrop::Leave, arguments: Vec::new() };
+    let asked = task::Asked {
+        on: sprite.awake()?,
+        on_drop: OnDrop::Leave,
+        arguments: Vec::new(),
+        token: SecretString::from("replay"),
+    };
     // An empty piece would read as the end.
     let pieces = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
     let mut exec = task::spawn(open::websocket(Script { pieces }).await, client()?, asked);

@@ -3,11 +3,13 @@
 //! When the [`Exec`] is dropped before the end, the task ends the command by its session's id, if that was asked for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
@@ -50,6 +52,8 @@ pub(in super::super) struct Asked {
     pub(in super::super) on_drop: OnDrop,
     /// As they will stand in the list of sessions, joined by spaces.
     pub(in super::super) arguments: Vec<String>,
+    /// What it was opened with: taken out of the peer's words.
+    pub(in super::super) token: SecretString,
 }
 
 pub(in super::super) fn spawn<S: Stream>(socket: WebSocketStream<S>, client: &Client, asked: Asked) -> Exec {
@@ -64,6 +68,7 @@ pub(in super::super) fn spawn<S: Stream>(socket: WebSocketStream<S>, client: &Cl
         dead_after: client.config().dead_after,
         session: None,
         ignored: 0,
+        asking: Arc::default(),
         asked,
     };
     tokio::spawn(run(reader, sink, pieces, parted, client.clone()));
@@ -77,10 +82,11 @@ async fn run<S: Stream>(
     parted: oneshot::Receiver<OnDrop>,
     client: Client,
 ) {
+    let asking = Arc::clone(&reader.asking);
     // The reader decides the end. A writer that fails only stops: the bytes that say why may still be on their way to us.
     let outcome = {
         let writing = async {
-            write(&mut sink, pieces, client.config().ping_interval).await;
+            write(&mut sink, pieces, client.config().ping_interval, &asking).await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -147,6 +153,7 @@ async fn write<S: Stream>(
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
     mut pieces: mpsc::Receiver<StdinPiece>,
     ping_interval: Duration,
+    asking: &AtomicBool,
 ) {
     let mut pings = interval_at(Instant::now() + ping_interval, ping_interval);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -159,6 +166,7 @@ async fn write<S: Stream>(
                 if sink.send(Message::Ping(Bytes::new())).await.is_err() {
                     return;
                 }
+                asking.store(true, Ordering::Relaxed);
                 continue;
             }
             piece = pieces.recv(), if open => piece,
@@ -166,6 +174,12 @@ async fn write<S: Stream>(
         match piece {
             Some(StdinPiece::Data(data)) => {
                 for frame in frame::stdin(&data) {
+                    if pings.tick().now_or_never().is_some() {
+                        if sink.send(Message::Ping(Bytes::new())).await.is_err() {
+                            return;
+                        }
+                        asking.store(true, Ordering::Relaxed);
+                    }
                     if sink.send(Message::Binary(frame)).await.is_err() {
                         return;
                     }
@@ -192,6 +206,9 @@ struct Reader<S> {
     dead_after: Duration,
     session: Option<String>,
     ignored: u64,
+    /// A ping went out and nothing came since. While none can go out, because the peer does not take what we send, silence
+    /// says nothing: the kernel ends a connection that acknowledges nothing.
+    asking: Arc<AtomicBool>,
     asked: Asked,
 }
 
@@ -249,18 +266,19 @@ impl<S: Stream> Reader<S> {
             let until = deadline.map_or(until, |deadline| deadline.min(until));
             match timeout_at(until, self.stream.next()).await {
                 Ok(next) => break next,
-                Err(_) if Instant::now() > until + slice => silent = 0,
+                Err(_) if Instant::now() > until + slice || !self.asking.load(Ordering::Relaxed) => silent = 0,
                 Err(_) => silent += 1,
             }
             if silent >= SLICES || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(LostReason::DeadPeer { silent_for: self.dead_after });
             }
         };
+        self.asking.store(false, Ordering::Relaxed);
         match next {
             None => Err(LostReason::Closed { code: None, reason: ProviderText::default() }),
             Some(Err(error)) => Err(lost(&error)),
             Some(Ok(message)) => {
-                let meaning = meaning(message);
+                let meaning = meaning(message, self.asked.token.expose_secret());
                 // Only what comes from inside is a sign of life: a pong may be a proxy's.
                 if matches!(meaning, Ok(Meaning::Stdout(_) | Meaning::Stderr(_) | Meaning::Exit(_))) {
                     self.asked.on.renew();
@@ -282,7 +300,7 @@ impl<S: Stream> Reader<S> {
     }
 }
 
-fn meaning(message: Message) -> Result<Meaning, LostReason> {
+fn meaning(message: Message, secret: &str) -> Result<Meaning, LostReason> {
     match message {
         Message::Binary(data) => frame::binary(&data).map_err(|violation| protocol(violation.0)),
         Message::Text(text) => Ok(frame::text(text.as_str())),
@@ -290,7 +308,7 @@ fn meaning(message: Message) -> Result<Meaning, LostReason> {
         Message::Close(frame) => {
             let (code, reason) =
                 frame.map_or((None, String::new()), |frame| (Some(u16::from(frame.code)), frame.reason.to_string()));
-            Err(LostReason::Closed { code, reason: ProviderText::new(&reason, None) })
+            Err(LostReason::Closed { code, reason: ProviderText::new(&reason, Some(secret)) })
         }
     }
 }

@@ -84,6 +84,8 @@ struct Budget {
     /// Raised with every pause: a refusal of a call from before it is no news.
     epoch: u64,
     paused: Option<(Instant, Instant)>,
+    /// A kill that was refused lets the next one wait.
+    kills_paused: Option<Instant>,
 }
 
 /// A call that was let go.
@@ -107,7 +109,7 @@ impl Lanes {
 
     /// A place in the queue; `None` when it is full. A kill always finds one.
     pub(super) fn queue(&mut self, lane: Lane) -> Option<Ticket> {
-        if self.waiting() >= self.limits.waiting && lane != Lane::Shared(Priority::Kill) {
+        if self.waiting() >= self.limits.waiting.max(1) && lane != Lane::Shared(Priority::Kill) {
             return None;
         }
         self.next += 1;
@@ -170,6 +172,10 @@ impl Lanes {
         match verdict {
             Verdict::Fine => budget.succeeded(),
             Verdict::Silent => {}
+            Verdict::Refused(_) if admitted.lane == Lane::Shared(Priority::Kill) && budget.is_paused(now) => {
+                // It went although all others wait: that it was refused is no news to them.
+                budget.kills_paused = Some(now + KILL_PAUSE);
+            }
             Verdict::Refused(asked) => budget.refused(admitted.epoch, asked, now, jitter),
         }
     }
@@ -195,7 +201,16 @@ impl Lanes {
 impl Budget {
     fn new(widest: usize) -> Self {
         let widest = widest.max(1);
-        Self { widest, window: widest, under_way: 0, successes: 0, refusals: 0, epoch: 0, paused: None }
+        Self {
+            widest,
+            window: widest,
+            under_way: 0,
+            successes: 0,
+            refusals: 0,
+            epoch: 0,
+            paused: None,
+            kills_paused: None,
+        }
     }
 
     fn open(&self, now: Instant, priority: Option<Priority>) -> bool {
@@ -204,7 +219,15 @@ impl Budget {
 
     fn closed_until(&self, priority: Option<Priority>) -> Option<Instant> {
         let (since, until) = self.paused?;
-        Some(if priority == Some(Priority::Kill) { until.min(since + KILL_PAUSE) } else { until })
+        if priority != Some(Priority::Kill) {
+            return Some(until);
+        }
+        let first = until.min(since + KILL_PAUSE);
+        Some(self.kills_paused.map_or(first, |later| first.max(later)))
+    }
+
+    fn is_paused(&self, now: Instant) -> bool {
+        self.paused.is_some_and(|(_, until)| until > now)
     }
 
     fn succeeded(&mut self) {

@@ -67,3 +67,33 @@ async fn a_turn_that_does_not_come_in_time_is_late() {
     assert_eq!(held.err(), Some(Held::Late));
     assert_eq!(limiter.counts(), (0, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waited_before_a_pause_began_goes_when_it_ends_though_nothing_else_happens() {
+    let limiter = limiter(1);
+    let first = enter(&limiter, Priority::Delete).await;
+    let waiting = tokio::spawn({
+        let limiter = limiter.clone();
+        async move { enter(&limiter, Priority::Delete).await }
+    });
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    first.leave(Verdict::Refused(Some(2 * SECOND)));
+    drop(waiting.await.unwrap());
+    assert!((2 * SECOND..=3 * SECOND).contains(&began.elapsed()), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waited_before_a_pause_that_outlasts_it_is_told_at_once() {
+    let limiter = limiter(1);
+    let first = enter(&limiter, Priority::Delete).await;
+    let waiting = tokio::spawn({
+        let limiter = limiter.clone();
+        async move { limiter.enter(Lane::Shared(Priority::Delete), Instant::now() + 5 * SECOND).await.err() }
+    });
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    first.leave(Verdict::Refused(Some(30 * SECOND)));
+    assert!(matches!(waiting.await.unwrap(), Some(Held::Paused(_))));
+    assert!(began.elapsed() < SECOND);
+}

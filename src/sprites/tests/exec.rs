@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use super::super::{Client, Error, Exec, ExecError, ExecEvent, ExecRequest, LostReason, OnDrop};
 use super::server::{self, answer, switching};
-use super::{client, config, install_provider, on};
+use super::{TOKEN, client, config, install_provider, on};
 
 fn command() -> ExecRequest {
     ExecRequest {
@@ -278,6 +278,30 @@ async fn a_peer_that_answers_no_ping_is_dead() {
     let mut exec = impatient(address).exec(&on("so-1"), &command()).await.unwrap();
     let events = all(&mut exec).await;
     assert!(matches!(events[..], [ExecEvent::Stdout(_), ExecEvent::Lost(LostReason::DeadPeer { .. })]), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_take_its_input_is_no_dead_peer() {
+    let address = server::exec(|mut socket, _| async move {
+        // Three times what a silent peer is given: it reads nothing, so no ping reaches it.
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        socket.send(binary(b"\x03\x05")).await.unwrap();
+        linger(socket).await;
+    })
+    .await;
+    let request = ExecRequest { stdin: true, ..command() };
+    let mut exec = impatient(address).exec(&on("so-1"), &request).await.unwrap();
+    exec.send_stdin(Bytes::from(vec![b'y'; 16 << 20])).await.unwrap();
+    assert_eq!(all(&mut exec).await, [ExecEvent::Exit(5)]);
+}
+
+#[tokio::test]
+async fn the_peers_words_do_not_hold_the_token() {
+    let reason = format!("no {TOKEN} here");
+    let address = says(vec![Message::Close(Some(CloseFrame { code: 1008.into(), reason: reason.into() }))]).await;
+    let events = all(&mut start(address).await).await;
+    assert!(matches!(events[..], [ExecEvent::Lost(LostReason::Closed { code: Some(1008), .. })]));
+    assert!(!format!("{events:?}").contains("very-secret"), "{events:?}");
 }
 
 #[tokio::test]

@@ -157,6 +157,57 @@ async fn reads_share_a_connection_and_a_kill_never_trusts_one_that_lay_idle() {
 }
 
 #[tokio::test]
+async fn a_change_that_is_tried_again_looks_at_the_instance_again() {
+    let gets = std::sync::atomic::AtomicUsize::new(0);
+    let (address, requests) = server::http(move |request| {
+        if request.starts_with("GET") {
+            let seen = gets.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+            json(200, &format!(r#"{{"id":"sprite-{seen}","name":"so-1"}}"#))
+        } else {
+            answer(429, "Retry-After: 1\r\n", "")
+        }
+    })
+    .await;
+    let error = retrying(address).delete(Target::instance("so-1", "sprite-1")).await.unwrap_err();
+    assert!(matches!(error, Error::Replaced { sent: false, .. }), "{error}");
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests.iter().filter(|request| request.starts_with("DELETE")).count(), 1);
+}
+
+#[tokio::test]
+async fn a_look_before_a_change_that_fails_says_that_nothing_was_sent() {
+    let (address, requests) = server::http(|_| answer(500, "", "")).await;
+    let error = client(address).delete(Target::instance("so-1", "sprite-1")).await.unwrap_err();
+    assert!(!error.may_have_happened(), "{error}");
+    assert!(requests.lock().unwrap().iter().all(|request| request.starts_with("GET")));
+}
+
+#[tokio::test]
+async fn times_without_end_are_taken_for_long() {
+    let (address, _) = server::http(|_| json(200, SPRITE)).await;
+    let client = retrying(address).within(Duration::MAX).sent_within(Duration::MAX);
+    assert!(client.get("so-1").await.is_ok());
+    let _ = client.kill(&on("so-1"), "12", "SIGTERM", Duration::MAX).await;
+}
+
+#[tokio::test]
+async fn a_token_file_that_gives_nothing_holds_no_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("token");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (address, requests) = server::http(|_| json(200, SPRITE)).await;
+    install_provider();
+    let mut config = config(address);
+    config.token = TokenSource::File(fifo.clone());
+    let client = Client::new(config).unwrap().within(Duration::from_millis(200));
+    let error = client.get("so-1").await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { sent: false, .. } | Error::Held { .. }), "{error}");
+    assert!(requests.lock().unwrap().is_empty());
+    // Lets the reader go, which no runtime can interrupt.
+    std::fs::write(&fifo, "x").unwrap();
+}
+
+#[tokio::test]
 async fn what_only_reads_is_asked_again_and_nothing_else() {
     let (address, requests) = server::http(|_| answer(502, "", "")).await;
     let client = retrying(address);

@@ -85,9 +85,24 @@ fn a_pause_holds_for_all_and_a_kill_waits_a_second_of_it_at_most() {
     assert!(all(&mut lanes, now).is_empty());
     let went = all(&mut lanes, now + SECOND);
     assert_eq!(went.iter().map(|(ticket, _)| *ticket).collect::<Vec<_>>(), [kill]);
-    // Refused again, it does not push the pause of the others to its own end and beyond.
-    lanes.leave(went[0].1, Verdict::Refused(Some(30 * SECOND)), now + SECOND, 0.0);
-    assert_eq!(all(&mut lanes, now + 31 * SECOND).len(), 1);
+    // Refused again, it neither lengthens the pause of the others nor narrows their window; the next kill waits a second.
+    let window = lanes.shared.window;
+    for n in 1..6 {
+        let then = now + n * SECOND;
+        let kill = lanes.queue(Lane::Shared(Priority::Kill)).unwrap();
+        let admitted = if n == 1 { went[0].1 } else { lanes.admit(then).unwrap().1 };
+        if n == 1 {
+            assert!(lanes.withdraw(Lane::Shared(Priority::Kill), kill));
+        }
+        lanes.leave(admitted, Verdict::Refused(Some(30 * SECOND)), then, 0.0);
+        lanes.queue(Lane::Shared(Priority::Kill)).unwrap();
+        assert!(lanes.admit(then + SECOND / 2).is_none(), "too soon");
+        let at_last = lanes.waiting.first().copied().unwrap();
+        lanes.waiting.remove(&at_last);
+    }
+    assert_eq!(lanes.shared.window, window);
+    assert_eq!(lanes.paused_until(Lane::Shared(Priority::Exec), now), Some(now + 30 * SECOND));
+    assert_eq!(all(&mut lanes, now + 30 * SECOND).len(), 1);
 }
 
 #[rstest]
