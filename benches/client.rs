@@ -84,7 +84,8 @@ async fn bare(url: &str, sprite: &str, script: &str) -> usize {
     query.extend_pairs(bash(script).argv.iter().map(|argument| ("cmd", argument)));
     query.append_pair("stdin", "false").append_pair("max_run_after_disconnect", "1s");
     let url = format!("{}/v1/sprites/{sprite}/exec?{}", url.replacen("http", "ws", 1), query.finish());
-    let request = ClientRequestBuilder::new(url.parse().unwrap()).with_header("Authorization", format!("Bearer {TOKEN}"));
+    let request =
+        ClientRequestBuilder::new(url.parse().unwrap()).with_header("Authorization", format!("Bearer {TOKEN}"));
     let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
     let mut received = 0;
     while let Some(Ok(message)) = socket.next().await {
@@ -170,7 +171,10 @@ async fn crowd(client: &Client, sprites: &[Awake]) {
 }
 
 async fn flood(client: &Client, on: &Awake, url: &str) {
-    println!("bench: {} MB of output through a cap of 64 KiB, and over a bare WebSocket, {FLOODS} times", FLOOD / 1_000_000);
+    println!(
+        "bench: {} MB of output through a cap of 64 KiB, and over a bare WebSocket, {FLOODS} times",
+        FLOOD / 1_000_000
+    );
     let script = format!("head -c {FLOOD} /dev/zero");
     let (mut through, mut bare_times, mut most) = (Vec::new(), Vec::new(), 0);
     for _ in 0..FLOODS {

@@ -93,7 +93,8 @@ mod tests {
         found.sort();
         found.dedup();
         assert_eq!(found, Anomaly::ALL);
-        for reason in [RunReason::Completed, RunReason::NonZeroExit, RunReason::CancelRequested, RunReason::NotStarted] {
+        for reason in [RunReason::Completed, RunReason::NonZeroExit, RunReason::CancelRequested, RunReason::NotStarted]
+        {
             assert_eq!(of_run(reason), None);
         }
     }

@@ -130,7 +130,9 @@ fn is_pure(source: &Source) -> bool {
 fn decisions_know_no_client_no_clock_and_no_runtime() {
     let sources = sources();
     let pure: Vec<_> = sources.iter().filter(|source| is_pure(source)).collect();
-    for name in ["decide.rs", "status.rs", "prove.rs", "compile.rs", "frame.rs", "lanes.rs", "retry.rs", "rules/egress.rs"] {
+    for name in
+        ["decide.rs", "status.rs", "prove.rs", "compile.rs", "frame.rs", "lanes.rs", "retry.rs", "rules/egress.rs"]
+    {
         assert!(pure.iter().any(|source| source.path.ends_with(name)), "no {name} is read");
     }
     let impure: Vec<_> = pure.iter().flat_map(|source| source.mentions(&EFFECTS)).collect();
