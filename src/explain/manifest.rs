@@ -68,7 +68,16 @@ impl PolicyReport {
         } else {
             complaints.push("metadata.name: there is none: write one".to_owned());
         }
-        let policy: ExecutionPolicy = serde_json::from_value(without_nulls(value)).map_err(|error| form(&error))?;
+        let name = field_of(&value, "/metadata/name");
+        let policy: ExecutionPolicy = match serde_path_to_error::deserialize(without_nulls(value)) {
+            Ok(policy) => policy,
+            // The first that does not fit; what comes after it was not looked at.
+            Err(error) => {
+                complaints.push(format!("{}: {}", error.path(), first_line(&error.inner().to_string())));
+                let spec = ExecutionPolicySpec::default();
+                return Ok(Self { name, spec, rules: Vec::new(), hash: None, complaints });
+            }
+        };
         let compiled = compile::compile(&policy, open_allowed);
         let (rules, hash) = match compiled {
             Ok(compiled) => (compiled.egress.rules().to_vec(), Some(compiled.egress.hash().to_owned())),
@@ -77,9 +86,12 @@ impl PolicyReport {
                 (Vec::new(), None)
             }
         };
-        let name = policy.metadata.name.clone().unwrap_or_default();
         Ok(Self { name, spec: policy.spec, rules, hash, complaints })
     }
+}
+
+fn field_of(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// As the API server has it (RFC 1123 subdomain).

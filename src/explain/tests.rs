@@ -203,13 +203,23 @@ fn a_field_that_is_null_counts_as_absent_and_one_beside_spec_is_named() {
 }
 
 #[rstest]
+#[case::number("{limits: {timeout: 30}}", "spec.limits.timeout: ")]
+#[case::bad_unit("{limits: {timeout: 30 s}}", "spec.limits.timeout: `30 s` is no duration")]
+#[case::truth("{egress: {mode: no}}", "spec.egress.mode: ")]
+#[case::in_a_list("{egress: {mode: Allowlist, allow: [a.example.com, no]}}", "spec.egress.allow[1]: ")]
+fn a_value_of_the_wrong_type_is_named_with_its_field(#[case] spec: &str, #[case] part: &str) {
+    let manifest = format!(
+        "{{apiVersion: sprite-operator.io/v1alpha1, kind: ExecutionPolicy, metadata: {{name: x}}, spec: {spec}}}"
+    );
+    let report = PolicyReport::read(&manifest, false).unwrap();
+    assert!(report.complaints.iter().any(|complaint| complaint.starts_with(part)), "{:?}", report.complaints);
+    assert!(report.hash.is_none());
+}
+
+#[rstest]
 #[case::another_kind("{apiVersion: v1, kind: Secret}", "write kind: ExecutionPolicy")]
 #[case::nothing("", "ExecutionPolicy")]
 #[case::broken("a: [", "ExecutionPolicy")]
-#[case::bad_value(
-    "{apiVersion: sprite-operator.io/v1alpha1, kind: ExecutionPolicy, spec: {limits: {timeout: 30}}}",
-    "ExecutionPolicy"
-)]
 fn what_is_no_policy_says_so(#[case] text: &str, #[case] part: &str) {
     let error = PolicyReport::read(text, false).unwrap_err().to_string();
     assert!(error.contains(part), "{error}");
