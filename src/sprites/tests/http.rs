@@ -203,8 +203,8 @@ async fn a_token_file_that_gives_nothing_holds_no_call() {
     let error = client.get("so-1").await.unwrap_err();
     assert!(matches!(error, Error::Timeout { sent: false, .. } | Error::Held { .. }), "{error}");
     assert!(requests.lock().unwrap().is_empty());
-    // Lets the reader go, which no runtime can interrupt.
-    std::fs::write(&fifo, "x").unwrap();
+    // Lets the reader go, which no runtime can interrupt. It may have closed by the time something is written.
+    let _ = std::fs::write(&fifo, "x");
 }
 
 #[tokio::test]
