@@ -30,6 +30,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What no policy may pass. The schema says the same; a policy that was stored under another schema is bounded all the
+    /// same.
+    pub const MAXIMA: Self = Self {
+        timeout: Duration::from_mins(55),
+        start: Duration::from_hours(24),
+        output: 128 << 10,
+        command: 64 << 10,
+        stdin: 512 << 10,
+        parallel_runs: 64,
+    };
+
     /// The tighter of both in every respect.
     #[must_use]
     pub fn tightened_by(&self, other: &Self) -> Self {
