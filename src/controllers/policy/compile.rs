@@ -2,20 +2,22 @@
 //!
 //! All errors at once, each naming its field. Must not look at anything but the object.
 
-use std::fmt;
+pub mod bounds;
+
+use std::{collections::BTreeSet, fmt};
 
 use kube::ResourceExt;
 
 use crate::{
     api::{
-        ExecutionPolicy,
+        ExecutionPolicy, ExecutionPolicySpec,
         execution_policy::{AuditEvents, EgressMode, KillOrKeep},
         reasons::PolicyReason,
     },
     rules::{
         command::DenyList,
         egress::{self, Demand, EgressError, Mode, Ruleset},
-        environment,
+        environment::{self, EnvironmentError},
         limits::Limits,
     },
 };
@@ -63,7 +65,7 @@ impl fmt::Display for PolicyErrors {
 /// Compiles a policy, or names everything that is wrong with it.
 pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled, PolicyErrors> {
     let spec = &policy.spec;
-    let mut errors = Vec::new();
+    let mut errors = bounds::check(spec);
     let mode = match spec.egress.mode {
         EgressMode::DenyAll => Mode::DenyAll,
         EgressMode::Allowlist => Mode::Allowlist,
@@ -80,16 +82,7 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
     if let Err(all) = &deny {
         errors.extend(all.iter().map(ToString::to_string));
     }
-    for variable in &spec.environment.set {
-        if let Err(error) = environment::check(&variable.name, &variable.value) {
-            errors.push(format!("environment.set: {error}"));
-        }
-    }
-    for name in &spec.environment.allow {
-        if let Err(error) = environment::check(name, "") {
-            errors.push(format!("environment.allow: {error}"));
-        }
-    }
+    errors.extend(variables(spec));
     let (Ok(egress), Ok(deny), true) = (egress, deny, errors.is_empty()) else {
         let consent = only_consent_is_missing && errors.len() == 1;
         let reason = if consent { PolicyReason::OpenEgressNotAllowed } else { PolicyReason::InvalidEntries };
@@ -117,33 +110,25 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn policy(spec: &str) -> ExecutionPolicy {
-        ExecutionPolicy::new("p", serde_saphyr::from_str(spec).unwrap())
+/// What is wrong with variables and names.
+fn variables(spec: &ExecutionPolicySpec) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut seen = BTreeSet::new();
+    for variable in &spec.environment.set {
+        if let Err(error) = environment::check(&variable.name, &variable.value) {
+            errors.push(format!("environment.set: {error}"));
+        }
+        if !seen.insert(variable.name.as_str()) {
+            errors.push(format!("environment.set: {}", EnvironmentError::Twice(variable.name.clone())));
+        }
     }
-
-    #[test]
-    fn an_empty_spec_denies_all_egress() {
-        let compiled = compile(&policy("{}"), false).unwrap();
-        assert_eq!(compiled.egress, Ruleset::deny_all());
-        assert!(compiled.kill_leftovers && !compiled.suspended);
+    for name in &spec.environment.allow {
+        if let Err(error) = environment::check(name, "") {
+            errors.push(format!("environment.allow: {error}"));
+        }
     }
-
-    #[test]
-    fn everything_that_is_wrong_is_named_at_once() {
-        let spec = "{egress: {mode: Allowlist, allow: [localhost]}, commands: {deny: ['(']}, environment: {set: [{name: PATH, value: x}], allow: [LD_PRELOAD]}}";
-        let errors = compile(&policy(spec), false).unwrap_err();
-        assert_eq!(errors.reason, PolicyReason::InvalidEntries);
-        assert_eq!(errors.errors.len(), 4, "{errors}");
-    }
-
-    #[test]
-    fn open_egress_without_the_operators_consent_has_a_reason_of_its_own() {
-        let errors = compile(&policy("{egress: {mode: Open}}"), false).unwrap_err();
-        assert_eq!(errors.reason, PolicyReason::OpenEgressNotAllowed);
-        assert!(compile(&policy("{egress: {mode: Open}}"), true).is_ok());
-    }
+    errors
 }
+
+#[cfg(test)]
+mod tests;
