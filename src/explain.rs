@@ -2,19 +2,22 @@
 //!
 //! Reads and prints; decides nothing itself and reaches nothing. `judge` and `manifest` are pure.
 
+mod documents;
 mod item;
 mod judge;
 mod manifest;
 mod print;
+mod quantity;
+mod shape;
 
 use std::fmt;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use clap::ValueEnum;
 
 pub use item::{Input, Item, ItemError};
 pub use judge::{Judgement, Verdict, judge};
-pub use manifest::{ManifestError, PolicyReport};
+pub use manifest::{ManifestError, Manifests, PolicyReport};
 pub use print::Format;
 
 /// What an item is.
@@ -129,11 +132,42 @@ pub fn items(
     result
 }
 
-/// Reads a manifest and prints what it comes to; whether it is without complaint.
-pub fn policy(text: &str, open_allowed: bool, output: &mut impl Write, format: Format) -> Result<bool, ExplainError> {
-    let report = PolicyReport::read(text, open_allowed).map_err(ExplainError::Manifest)?;
-    print::report(output, &report, format)?;
-    Ok(report.complaints.is_empty())
+/// The text of a manifest, no longer than a line of items may be.
+pub fn manifest_text(input: impl Read) -> io::Result<String> {
+    let refused = |text| io::Error::new(io::ErrorKind::InvalidData, text);
+    let mut bytes = Vec::new();
+    input.take(item::LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > item::LONGEST {
+        return Err(refused("it is longer than 8 MiB: write fewer manifests into one file"));
+    }
+    String::from_utf8(bytes).map_err(|_| refused("it is no UTF-8 text"))
+}
+
+/// Reads manifests and prints what each policy comes to; whether all are without complaint. What is no policy is named on
+/// `notes`.
+pub fn policy(
+    text: &str,
+    open_allowed: bool,
+    output: &mut impl Write,
+    notes: &mut impl Write,
+    format: Format,
+) -> Result<bool, ExplainError> {
+    let Manifests { policies, others, unreadable } =
+        Manifests::read(text, open_allowed).map_err(ExplainError::Manifest)?;
+    for (at, report) in policies.iter().enumerate() {
+        if at > 0 && format == Format::Table {
+            writeln!(output)?;
+        }
+        print::report(output, report, format)?;
+    }
+    for other in others {
+        writeln!(notes, "sprite-operator: {other}: no ExecutionPolicy, so not judged")?;
+    }
+    let error = unreadable.into_iter().next().or_else(|| policies.is_empty().then_some(ManifestError::NoPolicy));
+    match error {
+        Some(error) => Err(ExplainError::Manifest(error)),
+        None => Ok(policies.iter().all(|report| report.complaints.is_empty())),
+    }
 }
 
 #[cfg(test)]

@@ -41,9 +41,9 @@ fn explained(args: &ExplainArgs) -> ExitCode {
 fn judged(args: &ExplainArgs) -> Result<bool, String> {
     let read = |path: &Path| {
         let text = if path == Path::new("-") {
-            std::io::read_to_string(std::io::stdin())
+            explain::manifest_text(std::io::stdin().lock())
         } else {
-            std::fs::read_to_string(path)
+            std::fs::File::open(path).and_then(explain::manifest_text)
         };
         text.map_err(|error| format!("{}: {error}", path.display()))
     };
@@ -53,7 +53,7 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
     match (args.kind, &args.file, &args.policy) {
         (Kind::Policy, Some(file), None) => {
             let text = read(file)?;
-            explain::policy(&text, args.allow_open_egress, &mut stdout, format)
+            explain::policy(&text, args.allow_open_egress, &mut stdout, &mut std::io::stderr(), format)
                 .map_err(|error| format!("{}: {error}", file.display()))
         }
         (Kind::Policy, None, _) => Err("explain policy: name the manifest, or - for stdin".to_owned()),

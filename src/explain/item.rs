@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::Kind;
 
 /// The longest line that is read.
-const LONGEST: u64 = 8 << 20;
+pub(super) const LONGEST: u64 = 8 << 20;
 
 /// What is judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,9 @@ pub enum ItemError {
     /// An object without `in`.
     #[error("the object has no `in`: write what is to be judged there")]
     NoInput,
+    /// An object with what is most likely meant by `in` under another name.
+    #[error("the object has no `in`, but `{0}`: name what is to be judged `in`")]
+    Misnamed(String),
     /// A value that no item is.
     #[error("`in` is {0}: write a string, a number, null, or a list of strings that are joined")]
     Input(&'static str),
@@ -75,9 +78,26 @@ impl Item {
         }
         let allow = fields.remove("allow").map(|allow| strings(allow).ok_or(ItemError::Allow)).transpose()?;
         let id = fields.remove("id").filter(|id| !id.is_null()).unwrap_or_else(|| number.into());
-        let input = input(kind, fields.remove("in").ok_or(ItemError::NoInput)?)?;
+        let input = match fields.remove("in") {
+            Some(value) => input(kind, value)?,
+            None => {
+                return Err(fields
+                    .keys()
+                    .find(|name| is_like_in(kind, name))
+                    .cloned()
+                    .map_or(ItemError::NoInput, ItemError::Misnamed));
+            }
+        };
         Ok(Self { id, input, allow })
     }
+}
+
+/// Other words for `in`.
+fn is_like_in(kind: Kind, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == kind.as_str()
+        || ["in", "input", "value", "item", "text", "entry", "entries", "host", "command", "path", "env"]
+            .contains(&name.as_str())
 }
 
 fn input(kind: Kind, value: Value) -> Result<Input, ItemError> {

@@ -1,23 +1,24 @@
 //! One item, judged by the rules. PURE: nothing but the item and a policy.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::Kind;
 use super::item::{Input, Item};
 use super::manifest::PolicyReport;
+use super::shape::shown;
+use super::{Kind, quantity};
 use crate::api::execution_policy::ExecutionPolicySpec;
 use crate::api::reasons::{PolicyReason, RunReason};
-use crate::api::values::{ByteSize, DurationError, GoDuration, SizeError};
+use crate::controllers::policy::compile::bounds;
 use crate::rules::command::{self, DenyList};
 use crate::rules::egress::{self, Demand, EgressError, Mode, Pattern, PatternError, Rule, matching};
 use crate::rules::environment::{self, EnvironmentError};
 use crate::rules::path::{self, PathError};
 use crate::rules::redact::Redactor;
 
-/// The largest size that any field takes: `resources.storage`, 16Ti.
-const LARGEST_SIZE: u64 = 1 << 44;
-/// The largest count that any field takes.
-const LARGEST_COUNT: u64 = 100_000;
+/// Most characters of a path.
+const PATH_CHARACTERS: usize = 4096;
 
 /// What becomes of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +61,11 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    fn accept(rule: impl Into<String>, value: impl Into<Value>, message: impl Into<String>) -> Self {
+    pub(super) fn accept(rule: impl Into<String>, value: impl Into<Value>, message: impl Into<String>) -> Self {
         Self { verdict: Verdict::Accept, reason: None, rule: rule.into(), value: value.into(), message: message.into() }
     }
 
-    fn refuse(reason: &'static str, rule: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn refuse(reason: &'static str, rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Refuse,
             reason: Some(reason),
@@ -77,8 +78,7 @@ impl Judgement {
 
 /// Judges. Without a policy the schema's defaults hold.
 pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgement {
-    let of_a_run = matches!(kind, Kind::EgressHost | Kind::Command | Kind::Env) && item.allow.is_none();
-    if let Some((reason, why)) = policy.and_then(PolicyReport::in_the_way).filter(|_| of_a_run) {
+    if let Some((reason, why)) = policy.and_then(PolicyReport::in_the_way).filter(|_| needs_the_policy(kind, item)) {
         return Judgement::refuse(reason.as_str(), reason.as_str(), why);
     }
     let default = ExecutionPolicySpec::default();
@@ -90,9 +90,9 @@ pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgemen
         (Kind::Command, Input::Text(command)) => command_of(command, spec),
         (Kind::Path, Input::Text(path)) => file(path),
         (Kind::Env, Input::Text(pair)) => variable(pair, policy.map(|policy| &policy.spec)),
-        (Kind::Size, input) => size(input, spec),
-        (Kind::Duration, input) => duration(input, spec),
-        (Kind::Count, input) => count(input, spec),
+        (Kind::Size, input) => quantity::size(input, spec),
+        (Kind::Duration, input) => quantity::duration(input, policy),
+        (Kind::Count, input) => quantity::count(input, spec),
         (Kind::Text, Input::Text(text)) => redacted(text),
         (kind, Input::Absent) => {
             Judgement::refuse(invalid(kind), "Absent", "there is nothing, and no default: write a value")
@@ -105,6 +105,16 @@ pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgemen
         (kind, Input::Text(_) | Input::Entries(_)) => {
             Judgement::refuse(invalid(kind), "Type", "this is no value of that kind")
         }
+    }
+}
+
+/// Whether the answer is the policy's: nothing is allowed under one that is not in force.
+fn needs_the_policy(kind: Kind, item: &Item) -> bool {
+    match kind {
+        Kind::EgressHost => item.allow.is_none(),
+        Kind::Command | Kind::Env | Kind::Duration => true,
+        Kind::Size | Kind::Count => item.input == Input::Absent,
+        Kind::EgressEntry | Kind::EgressEntryList | Kind::Path | Kind::Text | Kind::Policy => false,
     }
 }
 
@@ -146,25 +156,46 @@ const fn egress_rule(error: &EgressError) -> &'static str {
 }
 
 fn egress_entry(entry: &str) -> Judgement {
-    match build(&[entry.to_owned()]) {
+    match listed(&[entry.to_owned()]) {
         Ok(_) => {
             let form = Pattern::parse(entry).map(|pattern| pattern.to_string()).unwrap_or_default();
             let message = if form == entry { "" } else { "used in its normal form" };
             Judgement::accept("Pattern", form, message)
         }
-        Err(errors) => refused_entries(&errors),
+        Err(refused) => *refused,
     }
 }
 
 fn egress_entries(entries: &[String]) -> Judgement {
-    match build(entries) {
+    match listed(entries) {
         Ok(rules) => {
             let allows = rules.iter().filter(|rule| rule.action.as_deref() == Some("allow"));
             let hosts: Vec<_> = allows.filter_map(|rule| rule.domain.clone()).collect();
             let message = format!("{} of {} entries make rules of their own", hosts.len(), entries.len());
             Judgement::accept("Pattern", hosts, message)
         }
-        Err(errors) => refused_entries(&errors),
+        Err(refused) => *refused,
+    }
+}
+
+/// The rules of a list, as it may stand in a policy.
+fn listed(entries: &[String]) -> Result<Vec<Rule>, Box<Judgement>> {
+    let refuse = |rule, message| Box::new(Judgement::refuse(PolicyReason::InvalidEntries.as_str(), rule, message));
+    let rules = build(entries).map_err(|errors| Box::new(refused_entries(&errors)))?;
+    if let Some(long) = entries.iter().find(|entry| entry.chars().count() > bounds::ENTRY_CHARACTERS) {
+        let message = bounds::too_long(long.chars().count(), bounds::ENTRY_CHARACTERS);
+        return Err(refuse("Length", format!("egress.allow: `{}`: {message}", shown(long.trim()))));
+    }
+    if entries.len() > bounds::ENTRIES {
+        let message = bounds::too_many(entries.len(), bounds::ENTRIES);
+        return Err(refuse("TooMany", format!("egress.allow: {message}")));
+    }
+    let mut seen = BTreeSet::new();
+    match entries.iter().find(|entry| !seen.insert(entry.as_str())) {
+        Some(twice) => {
+            Err(refuse("Duplicate", format!("egress.allow: `{}` stands there twice: keep one", shown(twice))))
+        }
+        None => Ok(rules),
     }
 }
 
@@ -242,6 +273,11 @@ fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
 }
 
 fn file(text: &str) -> Judgement {
+    let characters = text.chars().count();
+    if characters > PATH_CHARACTERS {
+        let message = format!("the path: {}", bounds::too_long(characters, PATH_CHARACTERS));
+        return Judgement::refuse(RunReason::InvalidSpec.as_str(), "Length", message);
+    }
     match path::file(text) {
         Ok(resolved) => Judgement::accept("Workspace", resolved, ""),
         Err(error) => {
@@ -272,6 +308,9 @@ fn variable(pair: &str, policy: Option<&ExecutionPolicySpec>) -> Judgement {
         };
         return refuse(rule, error.to_string());
     }
+    if let Some(message) = too_long(name, value) {
+        return refuse("Length", message);
+    }
     let allowed = policy.is_none_or(|spec| spec.environment.allow.iter().any(|allowed| allowed == name));
     if !allowed {
         return refuse("NotAllowed", EnvironmentError::NotAllowed(name.to_owned()).to_string());
@@ -280,86 +319,13 @@ fn variable(pair: &str, policy: Option<&ExecutionPolicySpec>) -> Judgement {
     Judgement::accept("Name", json!({"name": name, "value": value}), message)
 }
 
-fn size(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
-    let refuse = |rule, message| Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message);
-    let bytes = match input {
-        Input::Absent => {
-            return Judgement::accept("Default", spec.limits.output.bytes(), "the default of limits.output");
-        }
-        Input::Text(text) => match text.parse::<ByteSize>() {
-            Ok(size) => size.bytes(),
-            Err(error @ SizeError::Form(_)) => return refuse("Form", error.to_string()),
-            Err(error @ SizeError::Range(_)) => return refuse("Range", error.to_string()),
-        },
-        Input::Number(number) => match number.as_u64() {
-            Some(bytes) => bytes,
-            None => {
-                return refuse(
-                    "Type",
-                    format!("{number} is no whole number of bytes: write an integer or a quantity such as 64Ki"),
-                );
-            }
-        },
-        Input::Entries(_) => return refuse("Type", "a list is no size".to_owned()),
-    };
-    if bytes > LARGEST_SIZE {
-        return refuse("Range", format!("{bytes} bytes are more than any field takes (16Ti): write a smaller size"));
+/// How a variable passes what the API server takes.
+fn too_long(name: &str, value: &str) -> Option<String> {
+    if name.len() > bounds::NAME_CHARACTERS {
+        return Some(format!("the name: {}", bounds::too_long(name.len(), bounds::NAME_CHARACTERS)));
     }
-    let message = if bytes == 0 { "0 allows nothing; it never means without limit" } else { "" };
-    Judgement::accept("Quantity", bytes, message)
-}
-
-fn duration(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
-    let refuse = |rule, message| Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message);
-    let seconds = |duration: std::time::Duration| {
-        if duration.subsec_nanos() == 0 { json!(duration.as_secs()) } else { json!(duration.as_secs_f64()) }
-    };
-    match input {
-        Input::Absent => {
-            Judgement::accept("Default", seconds(spec.limits.timeout.get()), "the default of limits.timeout")
-        }
-        Input::Text(text) => match text.parse::<GoDuration>() {
-            Ok(duration) if duration.get().is_zero() => Judgement::accept(
-                "GoDuration",
-                0,
-                "0 is no time at all: refused as a timeout, at once as ttlAfterFinished; it never means without limit",
-            ),
-            Ok(duration) => Judgement::accept("GoDuration", seconds(duration.get()), ""),
-            Err(error) => {
-                let rule = match &error {
-                    DurationError::Form(_) => "Form",
-                    DurationError::Negative(_) => "Negative",
-                    DurationError::Range(_) => "Range",
-                };
-                refuse(rule, error.to_string())
-            }
-        },
-        Input::Number(number) => refuse("Type", format!("{number} has no unit: write a string such as \"{number}s\"")),
-        Input::Entries(_) => refuse("Type", "a list is no duration".to_owned()),
-    }
-}
-
-fn count(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
-    let refuse = |rule, message: String| Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message);
-    match input {
-        Input::Absent => Judgement::accept("Default", spec.limits.parallel_runs, "the default of limits.parallelRuns"),
-        Input::Number(number) => match number.as_u64() {
-            Some(count) if count <= LARGEST_COUNT => {
-                let message = if count == 0 { "0 allows none; it never means without limit" } else { "" };
-                Judgement::accept("Integer", count, message)
-            }
-            Some(_) => refuse("Range", format!("{number} is more than any count takes ({LARGEST_COUNT}): write less")),
-            None => refuse(
-                "Form",
-                format!("{number} is no whole number between 0 and {LARGEST_COUNT}, written as an integer"),
-            ),
-        },
-        Input::Text(text) => {
-            let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
-            refuse("Type", format!("\"{shown}\" is a string: write an integer without quotes"))
-        }
-        Input::Entries(_) => refuse("Type", "a list is no count".to_owned()),
-    }
+    let (many, most) = (value.len(), bounds::VALUE_BYTES);
+    (many > most).then(|| format!("the value of `{name}` has {many} bytes: write at most {most} (32Ki)"))
 }
 
 fn redacted(text: &str) -> Judgement {

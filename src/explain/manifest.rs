@@ -1,26 +1,39 @@
 //! An ExecutionPolicy manifest: what it comes to, and everything that is wrong with it. PURE.
 //!
-//! What the API server checks by the schema alone (lengths, maxima) it checks when the manifest is applied; here are the rules
-//! that make a policy Ready or not, and fields that no policy has, which the API server would drop.
+//! The schema and the rules judge, as they do in a cluster; here their words are put together.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use super::documents::{self, Document};
+use super::shape::{self, Flaw, shown};
+use crate::api::ExecutionPolicy;
 use crate::api::execution_policy::ExecutionPolicySpec;
 use crate::api::reasons::RunReason;
-use crate::api::{self, ExecutionPolicy};
 use crate::controllers::policy::compile;
 use crate::rules::egress::Rule;
+use crate::rules::limits::Limits;
 
 /// Why a manifest cannot be judged at all.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
-    /// Not YAML, or not of the shape of a policy.
-    #[error("this is no ExecutionPolicy: {0}")]
+    /// Not YAML.
+    #[error("this is no YAML, so no ExecutionPolicy: {0}")]
     Form(String),
-    /// Another kind of object.
-    #[error("this is a {0} of {1}: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1")]
-    Kind(String, String),
+    /// Not of a kind that can be told apart.
+    #[error(
+        "document {0} is a {1} of {2}: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1, or the kind that \
+         it is"
+    )]
+    Kind(usize, String, String),
+    /// No policy among the documents.
+    #[error(
+        "there is no ExecutionPolicy in it: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1"
+    )]
+    NoPolicy,
+    /// One was asked for.
+    #[error("there are {0} policies in it: name a file with the one to judge under")]
+    Several(usize),
 }
 
 /// What a policy comes to.
@@ -28,17 +41,58 @@ pub enum ManifestError {
 pub struct PolicyReport {
     /// Its name.
     pub name: String,
-    /// As it was read, with defaults.
+    /// As it was read, with defaults; a part that cannot be read has its defaults.
     pub spec: ExecutionPolicySpec,
     /// The rules that its Sprites get; none when it is not in force.
     pub rules: Vec<Rule>,
     /// SHA3-256 of them; the second half of a lockdown token.
     pub hash: Option<String>,
+    /// What a Run is held to; nothing when it is not in force.
+    pub limits: Option<Limits>,
     /// Everything that is wrong, each with its field and what to write instead.
     pub complaints: Vec<String>,
 }
 
+/// What a file holds.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    /// Its policies, in their order.
+    pub policies: Vec<PolicyReport>,
+    /// What is no policy, by kind and name.
+    pub others: Vec<String>,
+    /// What cannot be told.
+    pub unreadable: Vec<ManifestError>,
+}
+
+impl Manifests {
+    /// From a file in YAML or JSON with any number of documents.
+    pub fn read(text: &str, open_allowed: bool) -> Result<Self, ManifestError> {
+        let mut read = Self::default();
+        for document in documents::split(text)? {
+            match document {
+                Document::Policy(value) => read.policies.push(PolicyReport::of(value, open_allowed)),
+                Document::Other(name) => read.others.push(name),
+                Document::Unreadable(error) => read.unreadable.push(error),
+            }
+        }
+        Ok(read)
+    }
+}
+
 impl PolicyReport {
+    /// The one policy of a file.
+    pub fn read(text: &str, open_allowed: bool) -> Result<Self, ManifestError> {
+        let Manifests { mut policies, unreadable, .. } = Manifests::read(text, open_allowed)?;
+        if let Some(error) = unreadable.into_iter().next() {
+            return Err(error);
+        }
+        match (policies.pop(), policies.len()) {
+            (Some(policy), 0) => Ok(policy),
+            (Some(_), others) => Err(ManifestError::Several(others + 1)),
+            (None, _) => Err(ManifestError::NoPolicy),
+        }
+    }
+
     /// Why nothing starts under this policy, if so.
     pub fn in_the_way(&self) -> Option<(RunReason, String)> {
         if self.hash.is_none() {
@@ -48,50 +102,92 @@ impl PolicyReport {
         let why = "the policy is suspended: nothing starts under it".to_owned();
         self.spec.suspend.then_some((RunReason::PolicySuspended, why))
     }
-}
 
-impl PolicyReport {
-    /// From a manifest in YAML or JSON.
-    pub fn read(text: &str, open_allowed: bool) -> Result<Self, ManifestError> {
-        let form = |error: &dyn std::fmt::Display| ManifestError::Form(first_line(&error.to_string()));
-        let value: Value = serde_saphyr::from_str(text).map_err(|error| form(&error))?;
-        let field = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("(nothing)").to_owned();
-        if field("kind") != "ExecutionPolicy" || field("apiVersion") != "sprite-operator.io/v1alpha1" {
-            return Err(ManifestError::Kind(field("kind"), field("apiVersion")));
-        }
-        let mut complaints = unknown_fields(&value);
-        if let Some(Value::String(name)) = value.pointer("/metadata/name") {
-            if !is_object_name(name) {
-                complaints
-                    .push(format!("metadata.name: `{name}` is no name: write lower-case letters, digits, `-` and `.`"));
-            }
-        } else {
-            complaints.push("metadata.name: there is none: write one".to_owned());
-        }
-        let name = field_of(&value, "/metadata/name");
-        let policy: ExecutionPolicy = match serde_path_to_error::deserialize(without_nulls(value)) {
-            Ok(policy) => policy,
-            // The first that does not fit; what comes after it was not looked at.
-            Err(error) => {
-                complaints.push(format!("{}: {}", error.path(), first_line(&error.inner().to_string())));
-                let spec = ExecutionPolicySpec::default();
-                return Ok(Self { name, spec, rules: Vec::new(), hash: None, complaints });
-            }
+    fn of(manifest: Value, open_allowed: bool) -> Self {
+        let value = without_nulls(manifest);
+        let mut complaints = beside_the_spec(&value);
+        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let spec = value.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let flaws = match shape::policy() {
+            Some(schema) => shape::flaws(schema, &spec, "spec"),
+            None => vec![Flaw::new("spec", "the schema cannot be rendered")],
         };
+        complaints.extend(flaws.iter().map(ToString::to_string));
+        let metadata = value.get("metadata").cloned().unwrap_or_else(|| json!({}));
+        let mut metadata_error = None;
+        let metadata = serde_path_to_error::deserialize(metadata).unwrap_or_else(|error| {
+            metadata_error = Some(format!("metadata.{}: {}", error.path(), error.inner()));
+            kube::core::ObjectMeta::default()
+        });
+        let (spec, unread) = read_spec(spec, &flaws);
+        let in_shape = metadata_error.is_none() && unread.is_empty() && flaws.iter().all(|flaw| flaw.unknown);
+        complaints.extend(metadata_error.into_iter().chain(unread));
+        let policy = ExecutionPolicy { metadata, spec, status: None };
         let compiled = compile::compile(&policy, open_allowed);
-        let (rules, hash) = match compiled {
-            Ok(compiled) => (compiled.egress.rules().to_vec(), Some(compiled.egress.hash().to_owned())),
-            Err(errors) => {
-                complaints.extend(errors.errors);
-                (Vec::new(), None)
-            }
-        };
-        Ok(Self { name, spec: policy.spec, rules, hash, complaints })
+        let errors = compiled.as_ref().err().map(|errors| errors.errors.as_slice()).unwrap_or_default();
+        // The walk over the schema may have said the same.
+        let known = |error: &&String| !complaints.contains(&format!("spec.{error}"));
+        complaints.extend(errors.iter().filter(known).cloned().collect::<Vec<_>>());
+        let compiled = compiled.ok().filter(|_| in_shape);
+        Self {
+            name,
+            spec: policy.spec,
+            rules: compiled.as_ref().map(|compiled| compiled.egress.rules().to_vec()).unwrap_or_default(),
+            hash: compiled.as_ref().map(|compiled| compiled.egress.hash().to_owned()),
+            limits: compiled.map(|compiled| compiled.limits),
+            complaints,
+        }
     }
 }
 
-fn field_of(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+/// What can be read of a spec: a part, such as `limits`, in which something has no readable value, counts as absent, so that
+/// what the others have wrong is named as well. Then what was wrong and is not known yet.
+fn read_spec(mut spec: Value, flaws: &[Flaw]) -> (ExecutionPolicySpec, Vec<String>) {
+    let mut unread = Vec::new();
+    loop {
+        let error = match serde_path_to_error::deserialize(&spec) {
+            Ok(spec) => return (spec, unread),
+            Err(error) => error,
+        };
+        let path = format!("spec.{}", error.path());
+        if !flaws.iter().any(|flaw| is_within(&flaw.path, &path) || is_within(&path, &flaw.path)) {
+            unread.push(format!("{path}: {}", error.inner()));
+        }
+        let part = error.path().iter().next().map(ToString::to_string).unwrap_or_default();
+        if spec.as_object_mut().and_then(|parts| parts.remove(&part)).is_none() {
+            return (ExecutionPolicySpec::default(), unread);
+        }
+    }
+}
+
+/// Whether a path is another, or below it.
+fn is_within(path: &str, of: &str) -> bool {
+    path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// What is wrong with a manifest outside its spec.
+fn beside_the_spec(manifest: &Value) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
+    for name in manifest.as_object().into_iter().flat_map(Map::keys) {
+        if !known.contains(&name.as_str()) {
+            let name = shown(name);
+            complaints.push(format!("{name}: there is no such field: write one of apiVersion, kind, metadata, spec"));
+        }
+    }
+    match manifest.pointer("/metadata/name") {
+        Some(Value::String(name)) if is_object_name(name) => {}
+        Some(Value::String(name)) => {
+            let name = shown(name);
+            complaints.push(format!(
+                "metadata.name: `{name}` is no name: write at most 253 lower-case letters, digits, `-` and `.`"
+            ));
+        }
+        // What is no text is named with the rest of the metadata.
+        Some(_) => {}
+        None => complaints.push("metadata.name: there is none: write one".to_owned()),
+    }
+    complaints
 }
 
 /// As the API server has it (RFC 1123 subdomain).
@@ -114,57 +210,5 @@ fn without_nulls(value: Value) -> Value {
         }
         Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
-    }
-}
-
-/// The parser's excerpt of the source follows its first line.
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// Fields that the schema does not have.
-fn unknown_fields(manifest: &Value) -> Vec<String> {
-    let schema = api::crds().ok().and_then(|crds| {
-        let (_, crd) = crds.into_iter().find(|(_, crd)| crd.spec.names.kind == "ExecutionPolicy")?;
-        serde_json::to_value(crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?).ok()
-    });
-    let mut unknown = Vec::new();
-    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
-    for name in manifest.as_object().into_iter().flat_map(|fields| fields.keys()) {
-        if !known.contains(&name.as_str()) {
-            unknown.push(format!("{name}: there is no such field: write one of apiVersion, kind, metadata, spec"));
-        }
-    }
-    if let (Some(schema), Some(spec)) =
-        (schema.as_ref().and_then(|schema| schema.pointer("/properties/spec")), manifest.get("spec"))
-    {
-        compare(schema, spec, "spec", &mut unknown);
-    }
-    unknown
-}
-
-fn compare(schema: &Value, value: &Value, path: &str, unknown: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            // A free map, such as byTier, has no properties.
-            let Some(known) = schema.get("properties").and_then(Value::as_object) else { return };
-            for (name, inner) in fields {
-                let path = format!("{path}.{name}");
-                if let Some(schema) = known.get(name) {
-                    compare(schema, inner, &path, unknown);
-                } else {
-                    let names: Vec<_> = known.keys().map(String::as_str).collect();
-                    unknown.push(format!("{path}: there is no such field: write one of {}", names.join(", ")));
-                }
-            }
-        }
-        Value::Array(list) => {
-            if let Some(schema) = schema.get("items") {
-                for (at, inner) in list.iter().enumerate() {
-                    compare(schema, inner, &format!("{path}[{at}]"), unknown);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

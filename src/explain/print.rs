@@ -77,6 +77,11 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// On one line; what steers a terminal is escaped.
+fn visible(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
 /// One line a row, whatever stands in it: what steers a terminal is escaped, long cells are cut.
 fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::Result<()> {
     let rows: Vec<[String; N]> = rows
@@ -85,10 +90,7 @@ fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::R
             let mut at = 0;
             row.each_ref().map(|cell| {
                 at += 1;
-                let shown: String = cell
-                    .chars()
-                    .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
-                    .collect();
+                let shown = visible(cell);
                 if at < N && shown.chars().count() > WIDEST {
                     shown.chars().take(WIDEST - 1).chain(['…']).collect()
                 } else {
@@ -116,7 +118,7 @@ fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::R
 
 /// What a policy comes to.
 pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: Format) -> io::Result<()> {
-    let PolicyReport { name, spec, rules, hash, complaints } = report;
+    let PolicyReport { name, spec, rules, hash, complaints, .. } = report;
     match format {
         Format::Json => {
             let line = json!({
@@ -127,9 +129,10 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
         }
         Format::Table => {
             let stopped = if spec.suspend { ", SUSPENDED: nothing starts under it" } else { "" };
+            let name = visible(name);
             writeln!(output, "policy {name}: {}{stopped}", if complaints.is_empty() { "ready" } else { "NOT READY" })?;
             for complaint in complaints {
-                writeln!(output, "  - {complaint}")?;
+                writeln!(output, "  - {}", visible(complaint))?;
             }
             if let Some(hash) = hash {
                 writeln!(output, "\negress rules, hash {hash}:")?;

@@ -130,7 +130,7 @@ fn a_policy_is_told_with_its_rules_hash_and_limits() {
     assert_eq!(report.hash.as_ref().unwrap().len(), 64);
     for format in [Format::Json, Format::Table] {
         let mut output = Vec::new();
-        assert!(policy(MANIFEST, false, &mut output, format).unwrap());
+        assert!(policy(MANIFEST, false, &mut output, &mut io::sink(), format).unwrap());
         let text = String::from_utf8(output).unwrap();
         for part in ["team", "api.example.com", report.hash.as_ref().unwrap(), "10s"] {
             assert!(text.contains(part), "{text}");
@@ -167,7 +167,7 @@ fn every_complaint_of_a_policy_is_named_with_its_field() {
         assert!(report.complaints.iter().any(|complaint| complaint.contains(part)), "{part}: {:?}", report.complaints);
     }
     let mut output = Vec::new();
-    assert!(!policy(&manifest, false, &mut output, Format::Table).unwrap());
+    assert!(!policy(&manifest, false, &mut output, &mut io::sink(), Format::Table).unwrap());
     // A host cannot be judged under rules that are not in force.
     let item = Item::parse(Kind::EgressHost, "\"api.example.com\"", 1).unwrap();
     assert_eq!(judge(Kind::EgressHost, &item, Some(&report)).verdict, Verdict::Refuse);
@@ -187,7 +187,7 @@ fn a_suspended_policy_and_one_that_is_not_in_force_let_nothing_start() {
             assert_eq!((judged.verdict, judged.reason), (Verdict::Refuse, Some(reason)), "{judged:?}");
         }
         let mut output = Vec::new();
-        policy(&manifest, false, &mut output, Format::Table).unwrap();
+        policy(&manifest, false, &mut output, &mut io::sink(), Format::Table).unwrap();
         assert_eq!(String::from_utf8(output).unwrap().contains("SUSPENDED"), reason == "PolicySuspended");
     }
 }

@@ -1,0 +1,65 @@
+//! The documents of a file: which are policies, which are not. PURE.
+//!
+//! A file that is applied often holds more than one kind. Nothing is passed over without its name being told.
+
+use serde_json::Value;
+
+use super::manifest::ManifestError;
+use super::shape::shown;
+use crate::api::{GROUP, VERSION};
+
+/// One document.
+#[derive(Debug)]
+pub(super) enum Document {
+    /// A policy, whatever else is wrong with it.
+    Policy(Value),
+    /// Something else, by its kind and name.
+    Other(String),
+    /// It cannot be told what it is.
+    Unreadable(ManifestError),
+}
+
+/// The documents of a file in YAML or JSON; what a list holds stands for itself.
+pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
+    // The parser's excerpt of the source follows its first line.
+    let form = |error: serde_saphyr::Error| {
+        ManifestError::Form(error.to_string().lines().next().unwrap_or_default().to_owned())
+    };
+    let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(form)?;
+    let mut documents = Vec::new();
+    for (at, value) in values.into_iter().enumerate() {
+        sort(at + 1, value, &mut documents);
+    }
+    Ok(documents)
+}
+
+fn sort(number: usize, mut value: Value, documents: &mut Vec<Document>) {
+    let field = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (kind, version) = (field("kind"), field("apiVersion"));
+    if kind.ends_with("List")
+        && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
+    {
+        items.into_iter().for_each(|item| sort(number, item, documents));
+        return;
+    }
+    let ours = version.split_once('/').is_some_and(|(group, _)| group == GROUP);
+    documents.push(match kind.as_str() {
+        "ExecutionPolicy" if version == format!("{GROUP}/{VERSION}") => Document::Policy(value),
+        "Run" | "SandboxSession" | "SandboxUsage" if ours => Document::Other(name(number, &value)),
+        // Meant as a policy, most likely.
+        "" | "ExecutionPolicy" => Document::Unreadable(ManifestError::Kind(number, named(&kind), named(&version))),
+        _ if ours || version.is_empty() => {
+            Document::Unreadable(ManifestError::Kind(number, named(&kind), named(&version)))
+        }
+        _ => Document::Other(name(number, &value)),
+    });
+}
+
+fn named(text: &str) -> String {
+    if text.is_empty() { "(nothing)".to_owned() } else { shown(text) }
+}
+
+fn name(number: usize, value: &Value) -> String {
+    let text = |pointer| shown(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
+    format!("document {number}, {} {}", text("/kind"), text("/metadata/name"))
+}

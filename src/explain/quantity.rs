@@ -1,0 +1,138 @@
+//! Items with a unit: sizes, spans of time, counts. PURE.
+//!
+//! What the API server refuses in every field is refused; under a policy a span of time is the `timeout` of a Run.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::item::Input;
+use super::judge::Judgement;
+use super::manifest::PolicyReport;
+use super::shape;
+use crate::api::execution_policy::ExecutionPolicySpec;
+use crate::api::reasons::RunReason;
+use crate::api::values::{ByteSize, DurationError, GoDuration, SizeError};
+use crate::controllers::policy::compile::bounds;
+use crate::rules::limits::Limits;
+
+/// The largest size that any field takes: `resources.storage`, 16Ti.
+const LARGEST_SIZE: u64 = 1 << 44;
+/// The largest count that any field takes: `quota.runsPerDay`.
+const LARGEST_COUNT: u64 = 10_000_000;
+
+fn refuse(rule: &str, message: impl Into<String>) -> Judgement {
+    Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message)
+}
+
+pub(super) fn size(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+    let bytes = match input {
+        Input::Absent => {
+            return Judgement::accept("Default", spec.limits.output.bytes(), "the default of limits.output");
+        }
+        Input::Text(text) => match text.parse::<ByteSize>() {
+            Ok(size) => match shape::form("resources.storage", text) {
+                Some(wrong) => return refuse("Form", wrong),
+                None => size.bytes(),
+            },
+            Err(error @ SizeError::Form(_)) => return refuse("Form", error.to_string()),
+            Err(error @ SizeError::Range(_)) => return refuse("Range", error.to_string()),
+        },
+        Input::Number(number) => match number.as_u64() {
+            Some(bytes) => bytes,
+            None => {
+                return refuse(
+                    "Type",
+                    format!("{number} is no whole number of bytes: write an integer or a quantity such as 64Ki"),
+                );
+            }
+        },
+        Input::Entries(_) => return refuse("Type", "a list is no size: write one value"),
+    };
+    if bytes > LARGEST_SIZE {
+        return refuse("Range", format!("{bytes} bytes are more than any field takes (16Ti): write a smaller size"));
+    }
+    let message = if bytes == 0 { "0 allows nothing; it never means without limit" } else { "" };
+    Judgement::accept("Quantity", bytes, message)
+}
+
+pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
+    match input {
+        Input::Absent => {
+            let default = ExecutionPolicySpec::default();
+            let timeout = &policy.map_or(&default, |policy| &policy.spec).limits.timeout;
+            Judgement::accept("Default", seconds(timeout.get()), "the default of limits.timeout")
+        }
+        Input::Text(text) => match text.parse::<GoDuration>() {
+            Ok(span) => match shape::form("lifecycle.expireAfter", text) {
+                Some(wrong) => refuse("Form", wrong),
+                None => match policy.and_then(|policy| policy.limits.as_ref()) {
+                    Some(limits) => timeout(&span, limits),
+                    None => any_duration(&span),
+                },
+            },
+            Err(error) => {
+                let rule = match &error {
+                    DurationError::Form(_) => "Form",
+                    DurationError::Negative(_) => "Negative",
+                    DurationError::Range(_) => "Range",
+                };
+                refuse(rule, error.to_string())
+            }
+        },
+        Input::Number(number) => refuse("Type", format!("{number} has no unit: write a string such as \"{number}s\"")),
+        Input::Entries(_) => refuse("Type", "a list is no duration: write one value"),
+    }
+}
+
+/// Of any field.
+fn any_duration(span: &GoDuration) -> Judgement {
+    if span.get() > bounds::LIFE {
+        return refuse("Range", format!("`{span}` is more than any field takes: write at most 8760h"));
+    }
+    let message = if span.get().is_zero() {
+        "0 is no time at all: refused as a timeout, at once as ttlAfterFinished; it never means without limit"
+    } else {
+        ""
+    };
+    Judgement::accept("GoDuration", seconds(span.get()), message)
+}
+
+/// Of `timeout` of a Run, under a policy that is in force.
+fn timeout(span: &GoDuration, limits: &Limits) -> Judgement {
+    if span.get() < bounds::SHORTEST {
+        return refuse("Range", format!("timeout: {}; 0 never means without limit", bounds::too_small(span, "1ms")));
+    }
+    match limits.timeout_for(Some(span.get())) {
+        Ok(allowed) => Judgement::accept("GoDuration", seconds(allowed), ""),
+        Err(error) => {
+            let message = format!("{error} (limits.timeout)");
+            Judgement::refuse(RunReason::LimitExceeded.as_str(), "Timeout", message)
+        }
+    }
+}
+
+fn seconds(duration: Duration) -> serde_json::Value {
+    if duration.subsec_nanos() == 0 { json!(duration.as_secs()) } else { json!(duration.as_secs_f64()) }
+}
+
+pub(super) fn count(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+    match input {
+        Input::Absent => Judgement::accept("Default", spec.limits.parallel_runs, "the default of limits.parallelRuns"),
+        Input::Number(number) => match number.as_u64() {
+            Some(count) if count <= LARGEST_COUNT => {
+                let message = if count == 0 { "0 allows none; it never means without limit" } else { "" };
+                Judgement::accept("Integer", count, message)
+            }
+            Some(_) => refuse("Range", format!("{number} is more than any count takes ({LARGEST_COUNT}): write less")),
+            None => refuse(
+                "Form",
+                format!("{number} is no whole number between 0 and {LARGEST_COUNT}, written as an integer"),
+            ),
+        },
+        Input::Text(text) => {
+            refuse("Type", format!("\"{}\" is a string: write an integer without quotes", shape::shown(text)))
+        }
+        Input::Entries(_) => refuse("Type", "a list is no count: write one value"),
+    }
+}
