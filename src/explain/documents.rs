@@ -21,9 +21,11 @@ pub(super) enum Document {
 
 /// The documents of a file in YAML or JSON; what a list holds stands for itself.
 pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
-    // The parser's excerpt of the source follows its first line.
+    // The parser's excerpt of the source follows its first line; its advice for programs says nothing to people.
     let form = |error: serde_saphyr::Error| {
-        ManifestError::Form(error.to_string().lines().next().unwrap_or_default().to_owned())
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        ManifestError::Form(line.split(", set DuplicateKeyPolicy").next().unwrap_or(line).to_owned())
     };
     let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(form)?;
     let mut documents = Vec::new();
@@ -56,10 +58,10 @@ fn sort(number: usize, mut value: Value, documents: &mut Vec<Document>) {
 }
 
 fn named(text: &str) -> String {
-    if text.is_empty() { "(nothing)".to_owned() } else { shown(text) }
+    if text.is_empty() { "(none)".to_owned() } else { shown(text) }
 }
 
 fn name(number: usize, value: &Value) -> String {
-    let text = |pointer| shown(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
+    let text = |pointer| named(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
     format!("document {number}, {} {}", text("/kind"), text("/metadata/name"))
 }

@@ -14,6 +14,25 @@ use crate::controllers::policy::compile;
 use crate::rules::egress::Rule;
 use crate::rules::limits::Limits;
 
+/// The fields of metadata.
+const METADATA: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 /// Why a manifest cannot be judged at all.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
@@ -22,8 +41,8 @@ pub enum ManifestError {
     Form(String),
     /// Not of a kind that can be told apart.
     #[error(
-        "document {0} is a {1} of {2}: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1, or the kind that \
-         it is"
+        "document {0} has kind {1} and apiVersion {2}: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1, or \
+         the kind that it is"
     )]
     Kind(usize, String, String),
     /// No policy among the documents.
@@ -104,12 +123,13 @@ impl PolicyReport {
     }
 
     fn of(manifest: Value, open_allowed: bool) -> Self {
+        let written = manifest.get("spec").filter(|spec| !spec.is_null()).cloned().unwrap_or_else(|| json!({}));
+        let mut complaints = beside_the_spec(&manifest);
         let value = without_nulls(manifest);
-        let mut complaints = beside_the_spec(&value);
         let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let spec = value.get("spec").cloned().unwrap_or_else(|| json!({}));
         let flaws = match shape::policy() {
-            Some(schema) => shape::flaws(schema, &spec, "spec"),
+            Some(schema) => shape::flaws(schema, &written, "spec"),
             None => vec![Flaw::new("spec", "the schema cannot be rendered")],
         };
         complaints.extend(flaws.iter().map(ToString::to_string));
@@ -168,12 +188,15 @@ fn is_within(path: &str, of: &str) -> bool {
 /// What is wrong with a manifest outside its spec.
 fn beside_the_spec(manifest: &Value) -> Vec<String> {
     let mut complaints = Vec::new();
-    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
-    for name in manifest.as_object().into_iter().flat_map(Map::keys) {
-        if !known.contains(&name.as_str()) {
-            let name = shown(name);
-            complaints.push(format!("{name}: there is no such field: write one of apiVersion, kind, metadata, spec"));
-        }
+    let fields = manifest.as_object().into_iter().flat_map(Map::keys);
+    for name in fields.filter(|name| !["apiVersion", "kind", "metadata", "spec", "status"].contains(&name.as_str())) {
+        let name = shown(name);
+        complaints.push(format!("{name}: there is no such field: write one of apiVersion, kind, metadata, spec"));
+    }
+    let metadata = manifest.get("metadata").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    for name in metadata.filter(|name| !METADATA.contains(&name.as_str())) {
+        let name = shown(name);
+        complaints.push(format!("metadata.{name}: there is no such field: write one of name, labels, annotations"));
     }
     match manifest.pointer("/metadata/name") {
         Some(Value::String(name)) if is_object_name(name) => {}
@@ -183,9 +206,9 @@ fn beside_the_spec(manifest: &Value) -> Vec<String> {
                 "metadata.name: `{name}` is no name: write at most 253 lower-case letters, digits, `-` and `.`"
             ));
         }
+        Some(Value::Null) | None => complaints.push("metadata.name: there is none: write one".to_owned()),
         // What is no text is named with the rest of the metadata.
         Some(_) => {}
-        None => complaints.push("metadata.name: there is none: write one".to_owned()),
     }
     complaints
 }

@@ -122,8 +122,8 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
     match format {
         Format::Json => {
             let line = json!({
-                "name": name, "ready": complaints.is_empty(), "suspended": spec.suspend, "rules": rules, "hash": hash, "limits": spec.limits,
-                "quota": spec.quota, "complaints": complaints,
+                "name": name, "ready": complaints.is_empty(), "suspended": spec.suspend, "rules": rules, "hash": hash,
+                "limits": hash.as_ref().map(|_| &spec.limits), "quota": hash.as_ref().map(|_| &spec.quota), "complaints": complaints,
             });
             writeln!(output, "{line}")
         }
@@ -134,17 +134,17 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
             for complaint in complaints {
                 writeln!(output, "  - {}", visible(complaint))?;
             }
-            if let Some(hash) = hash {
-                writeln!(output, "\negress rules, hash {hash}:")?;
-                let rows: Vec<[String; 2]> = rules
-                    .iter()
-                    .map(|rule| {
-                        let action = rule.action.clone().unwrap_or_else(|| "include".to_owned());
-                        [action, rule.domain.clone().or(rule.include.clone()).unwrap_or_default()]
-                    })
-                    .collect();
-                table(output, &rows)?;
-            }
+            // What holds when it is in force.
+            let Some(hash) = hash else { return Ok(()) };
+            writeln!(output, "\negress rules, hash {hash}:")?;
+            let rows: Vec<[String; 2]> = rules
+                .iter()
+                .map(|rule| {
+                    let action = rule.action.clone().unwrap_or_else(|| "include".to_owned());
+                    [action, rule.domain.clone().or(rule.include.clone()).unwrap_or_default()]
+                })
+                .collect();
+            table(output, &rows)?;
             let limits = serde_json::to_value(&spec.limits).unwrap_or_default();
             writeln!(output, "\nlimits of a Run:")?;
             let rows: Vec<[String; 2]> =

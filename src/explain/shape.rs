@@ -128,6 +128,8 @@ fn object(schema: &Value, fields: &Map<String, Value>, path: &str, found: &mut V
     for (name, value) in fields {
         let path = format!("{path}.{name}");
         match known.get(name).or(free) {
+            // As if it were absent, but only where there is such a field.
+            Some(_) if value.is_null() => {}
             Some(schema) => walk(schema, value, &path, found),
             None => {
                 let names: Vec<_> = known.keys().map(String::as_str).collect();
@@ -139,12 +141,13 @@ fn object(schema: &Value, fields: &Map<String, Value>, path: &str, found: &mut V
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     for name in required {
         let default = known.get(name).is_some_and(|schema| schema.get("default").is_some());
-        if !fields.contains_key(name) && !default {
+        if fields.get(name).is_none_or(Value::is_null) && !default {
             found.push(Flaw::new(format!("{path}.{name}"), "there is none: write one"));
         }
     }
-    if let Some(most) = count(schema, "maxProperties").filter(|most| fields.len() as u64 > *most) {
-        found.push(Flaw::new(path, too_many(fields.len(), most)));
+    let many = fields.values().filter(|value| !value.is_null()).count() as u64;
+    if let Some(most) = count(schema, "maxProperties").filter(|most| many > *most) {
+        found.push(Flaw::new(path, too_many(many, most)));
     }
 }
 
@@ -171,10 +174,15 @@ fn array(schema: &Value, list: &[Value], path: &str, found: &mut Vec<Flaw>) {
     };
     let mut seen = BTreeSet::new();
     for (at, value) in list.iter().enumerate() {
-        let of = |key: &&str| value.get(key).map(ToString::to_string).unwrap_or_default();
-        let identity = if keys.is_empty() { value.to_string() } else { keys.iter().map(of).collect() };
-        if !seen.insert(identity.clone()) {
-            let text = format!("{} stands there twice: keep one", shown(&identity));
+        let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let parts: Vec<_> =
+            if keys.is_empty() { vec![Some(value)] } else { keys.iter().map(|key| value.get(key)).collect() };
+        // An entry without its key is named as such.
+        if let Some(parts) = parts.into_iter().collect::<Option<Vec<_>>>()
+            && !seen.insert(parts.iter().map(ToString::to_string).collect::<Vec<_>>())
+        {
+            let what: Vec<_> = parts.into_iter().map(plain).collect();
+            let text = format!("`{}` stands there twice: keep one", shown(&what.join(", ")));
             found.push(Flaw::new(format!("{path}[{at}]"), text));
         }
     }
@@ -255,7 +263,7 @@ fn instead(schema: &Value) -> String {
 fn wrong_type(value: &Value) -> String {
     match value {
         Value::Null => "nothing stands there".to_owned(),
-        Value::Bool(truth) => format!("{truth} is a truth value (so are yes, no, on and off without quotes)"),
+        Value::Bool(truth) => format!("{truth} is a truth value (so are y, n, yes, no, on and off without quotes)"),
         Value::Number(number) if number.is_i64() => format!("{number} is a number"),
         Value::Number(number) => format!("{number} is a number that is not whole, or too large"),
         Value::String(text) => format!("`{}` is a text", shown(text)),

@@ -234,3 +234,211 @@ fn a_table_is_one_line_an_item_whatever_it_holds() {
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(!text.contains('\u{1b}') && text.starts_with("ID  VERDICT  RULE"));
 }
+
+fn manifest(spec: &str) -> String {
+    format!("{{apiVersion: sprite-operator.io/v1alpha1, kind: ExecutionPolicy, metadata: {{name: x}}, spec: {spec}}}")
+}
+
+fn complaints(spec: &str) -> Vec<String> {
+    PolicyReport::read(&manifest(spec), false).unwrap().complaints
+}
+
+#[test]
+fn everything_of_a_wrong_type_is_named_at_once_and_what_the_rules_say_of_the_rest() {
+    let all = complaints(
+        "{limits: {timeout: 30, output: 1.5, parallelRuns: '4'}, suspend: 'no', quota: {concurrentRuns: [1]}, \
+         egress: {mode: Allowlist, allow: [localhost]}, audit: {events: 1}, environment: {set: [{value: x}, x]}}",
+    );
+    for field in [
+        "spec.limits.timeout: 30 is a number: write a duration",
+        "spec.limits.output: 1.5",
+        "spec.limits.parallelRuns: `4` is a text",
+        "spec.suspend: `no` is a text",
+        "spec.quota.concurrentRuns: a list",
+        "spec.audit.events: 1 is a number: write one of All, Anomalies",
+        "spec.environment.set[0].name: there is none",
+        "spec.environment.set[1]: `x` is a text",
+        "egress.allow: `localhost`",
+    ] {
+        assert!(all.iter().any(|complaint| complaint.starts_with(field)), "{field}: {all:#?}");
+    }
+    assert_eq!(all.len(), 9, "{all:#?}");
+}
+
+#[rstest]
+#[case::bound("{limits: {parallelRuns: 65}}", "spec.limits.parallelRuns: 65 is more than 64: write at most 64")]
+#[case::low("{resources: {cpus: 0}}", "spec.resources.cpus: 0 is less than 1: write at least 1")]
+#[case::rule("{limits: {timeout: 1h}}", "limits.timeout: `1h` is more than 55m: write at most 55m")]
+#[case::size("{resources: {memory: 2Ti}}", "resources.memory: `2Ti` is more than 1Ti: write at most 1Ti")]
+#[case::negative("{limits: {output: -1}}", "spec.limits.output: -1 is negative: write whole bytes as")]
+#[case::words("{egress: {mode: Closed}}", "spec.egress.mode: `Closed` is no choice: write one of DenyAll, Allowlist")]
+#[case::pattern("{resources: {region: A b}}", "spec.resources.region: `A b` has not the form that is asked for")]
+#[case::narrower(
+    "{lifecycle: {maxAwake: 1.5us}}",
+    "spec.lifecycle.maxAwake: `1.5us` has not the form that is asked for"
+)]
+#[case::empty("{resources: {region: ''}}", "spec.resources.region: it is empty: write")]
+#[case::twice("{environment: {allow: [A, A]}}", "spec.environment.allow[1]: `A` stands there twice: keep one")]
+#[case::unit("{limits: {output: 64KB}}", "spec.limits.output: `64KB` is no size: write bytes as an integer")]
+#[case::null_in_a_list("{environment: {allow: [null]}}", "spec.environment.allow[0]: nothing stands there: write")]
+#[case::unknown_null("{limits: {time: null}}", "spec.limits.time: there is no such field")]
+fn a_value_out_of_bounds_is_named_once_with_what_to_write(#[case] spec: &str, #[case] start: &str) {
+    let all = complaints(spec);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(all[0].starts_with(start), "{all:?}");
+}
+
+#[test]
+fn fields_that_nothing_has_are_named_beside_the_spec_as_well() {
+    let text = manifest("{}").replace("{name: x}", "{name: x, lables: {}}").replace("spec:", "secp: null, spec:");
+    let all = PolicyReport::read(&text, false).unwrap().complaints;
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all[0].starts_with("secp: ") && all[1].starts_with("metadata.lables: "), "{all:?}");
+}
+
+#[test]
+fn no_value_of_a_variable_is_repeated() {
+    let secret = ["hunter", "2"].concat();
+    let spec = json!({"environment": {"set": [{"name": "A", "value": format!("{secret}\0")}]}}).to_string();
+    let all = complaints(&spec).join("; ");
+    assert!(all.contains("set[0].value: it holds a NUL character") && !all.contains(&secret), "{all}");
+}
+
+fn told(text: &str, format: Format) -> (String, String, Result<bool, String>) {
+    let (mut output, mut notes) = (Vec::new(), Vec::new());
+    let result = policy(text, false, &mut output, &mut notes, format).map_err(|error| error.to_string());
+    (String::from_utf8(output).unwrap(), String::from_utf8(notes).unwrap(), result)
+}
+
+#[test]
+fn each_policy_of_a_file_is_told_and_other_kinds_are_named() {
+    let (good, bad) = (manifest("{}"), manifest("{limits: {timeout: 1h}}").replace("name: x", "name: other"));
+    let other = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}";
+    let file = format!("---\n{other}\n---\n{good}\n---\n# nothing\n---\n{bad}\n---\n");
+    let (output, notes, result) = told(&file, Format::Json);
+    let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |line: &Value| (line["name"].clone(), line["ready"].clone());
+    assert_eq!(lines.iter().map(of).collect::<Vec<_>>(), [(json!("x"), json!(true)), (json!("other"), json!(false))]);
+    assert!(notes.contains("ConfigMap settings") && notes.lines().count() == 1, "{notes}");
+    assert_eq!(result, Ok(false));
+    let (output, ..) = told(&file, Format::Table);
+    assert!(output.contains("policy x: ready\n") && output.contains("\n\npolicy other: NOT READY\n"), "{output}");
+    // What is not in force has no limits that hold.
+    assert_eq!(output.matches("limits of a Run:").count(), 1, "{output}");
+    assert_eq!(told(&format!("{good}\n---\n{good}\n---\n"), Format::Json).2, Ok(true));
+}
+
+#[test]
+fn what_a_list_holds_is_told_as_if_it_stood_alone() {
+    let list = format!("{{apiVersion: v1, kind: List, items: [{}, {{apiVersion: v1, kind: Secret}}]}}", manifest("{}"));
+    let (output, notes, result) = told(&list, Format::Json);
+    assert_eq!((output.lines().count(), result), (1, Ok(true)));
+    assert!(notes.contains("Secret (none)"), "{notes}");
+}
+
+#[rstest]
+#[case::no_policy("{apiVersion: v1, kind: Secret}", "there is no ExecutionPolicy in it")]
+#[case::empty("---\n---\n", "there is no ExecutionPolicy in it")]
+#[case::no_kind("{metadata: {name: x}}", "document 1 has kind (none)")]
+#[case::a_text("x", "document 1 has kind (none)")]
+#[case::other_version(
+    "{apiVersion: sprite-operator.io/v1, kind: ExecutionPolicy}",
+    "apiVersion sprite-operator.io/v1:"
+)]
+#[case::misspelt("{apiVersion: sprite-operator.io/v1alpha1, kind: ExecutionPolcy}", "kind ExecutionPolcy")]
+fn what_cannot_be_told_is_an_error_also_beside_a_policy(#[case] document: &str, #[case] part: &str) {
+    let error = told(document, Format::Json).2.unwrap_err();
+    assert!(error.contains(part), "{error}");
+    if part.starts_with("there is no") {
+        return;
+    }
+    let (output, _, result) = told(&format!("{document}\n---\n{}", manifest("{}")), Format::Json);
+    assert_eq!(output.lines().count(), 1);
+    assert!(result.unwrap_err().contains(part));
+}
+
+#[test]
+fn a_parsers_error_has_line_and_column_and_nothing_of_the_source() {
+    for text in ["a: 1\nhunter: [x\nb: }", "a: 1\na: 2\nhunter: 1"] {
+        let error = told(text, Format::Json).2.unwrap_err();
+        assert!(error.contains("line ") && error.contains("column ") && !error.contains("hunter"), "{error}");
+        assert!(!error.contains("Policy in Options") && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[test]
+fn one_policy_is_judged_under() {
+    let two = format!("{}\n---\n{}", manifest("{}"), manifest("{}"));
+    assert_eq!(PolicyReport::read(&two, false).unwrap_err(), ManifestError::Several(2));
+    let other = "{apiVersion: v1, kind: Secret}";
+    assert!(PolicyReport::read(&format!("{other}\n---\n{}", manifest("{}")), false).is_ok());
+    assert_eq!(PolicyReport::read(other, false).unwrap_err(), ManifestError::NoPolicy);
+}
+
+#[test]
+fn a_manifest_is_read_up_to_8_mib() {
+    let most = 8 << 20;
+    assert_eq!(manifest_text(io::repeat(b'x').take(most)).unwrap().len() as u64, most);
+    let long = manifest_text(io::repeat(b'x')).unwrap_err().to_string();
+    assert!(long.contains("8 MiB"), "{long}");
+    assert!(manifest_text([0xff].as_slice()).unwrap_err().to_string().contains("UTF-8"));
+}
+
+#[rstest]
+#[case::input(r#"{"input": "x"}"#, ItemError::Misnamed("input".to_owned()))]
+#[case::case(r#"{"id": "1", "IN": "x"}"#, ItemError::Misnamed("IN".to_owned()))]
+#[case::kind(r#"{"size": "x"}"#, ItemError::Misnamed("size".to_owned()))]
+#[case::nothing(r#"{"id": "1", "note": "x"}"#, ItemError::NoInput)]
+fn an_object_without_in_is_told_what_to_name_so(#[case] line: &str, #[case] error: ItemError) {
+    assert_eq!(Item::parse(Kind::Size, line, 1), Err(error));
+}
+
+#[rstest]
+#[case::within("\"10s\"", "accept", None)]
+#[case::less("\"1ms\"", "accept", None)]
+#[case::over("\"11s\"", "refuse", Some("LimitExceeded"))]
+#[case::none("\"0s\"", "refuse", Some("InvalidSpec"))]
+#[case::too_short("\"999us\"", "refuse", Some("InvalidSpec"))]
+#[case::form("\"1.5us\"", "refuse", Some("InvalidSpec"))]
+#[case::absent("null", "accept", None)]
+fn a_span_of_time_under_a_policy_is_the_timeout_of_a_run(
+    #[case] line: &str,
+    #[case] verdict: &str,
+    #[case] reason: Option<&str>,
+) {
+    let report = PolicyReport::read(MANIFEST, false).unwrap();
+    let judged = judge(Kind::Duration, &Item::parse(Kind::Duration, line, 1).unwrap(), Some(&report));
+    assert_eq!((judged.verdict.as_str(), judged.reason), (verdict, reason), "{judged:?}");
+    assert_eq!(judged.message.contains("limits.timeout"), line.contains("11s") || line == "null", "{judged:?}");
+}
+
+#[rstest]
+#[case(Kind::Duration, "10s")]
+#[case(Kind::Size, "null")]
+#[case(Kind::Count, "null")]
+fn a_policy_that_is_not_in_force_answers_nothing(#[case] kind: Kind, #[case] input: &str) {
+    let report = PolicyReport::read(&manifest("{limits: {timeout: 1h}}"), false).unwrap();
+    let line = if input == "null" { input.to_owned() } else { json!(input).to_string() };
+    let judged = judge(kind, &Item::parse(kind, &line, 1).unwrap(), Some(&report));
+    assert_eq!(judged.reason, Some("PolicyNotReady"), "{judged:?}");
+}
+
+#[rstest]
+#[case::long_span(Kind::Duration, json!("8761h"), "refuse")]
+#[case::longest_span(Kind::Duration, json!("8760h"), "accept")]
+#[case::size_of_no_form(Kind::Size, json!("-0"), "refuse")]
+#[case::runs_a_day(Kind::Count, json!(10_000_000), "accept")]
+#[case::more(Kind::Count, json!(10_000_001), "refuse")]
+#[case::name(Kind::Env, json!(format!("{}=1", "N".repeat(256))), "accept")]
+#[case::longer_name(Kind::Env, json!(format!("{}=1", "N".repeat(257))), "refuse")]
+#[case::value(Kind::Env, json!(format!("N={}", "v".repeat(32_768))), "accept")]
+#[case::longer_value(Kind::Env, json!(format!("N={}", "v".repeat(32_769))), "refuse")]
+#[case::path(Kind::Path, json!("p".repeat(4096)), "accept")]
+#[case::longer_path(Kind::Path, json!("p".repeat(4097)), "refuse")]
+#[case::twice(Kind::EgressEntryList, json!(["a.example.com", "a.example.com"]), "refuse")]
+#[case::spaces(Kind::EgressEntry, json!(format!("{:>261}", "a.example.com")), "refuse")]
+#[case::fewer_spaces(Kind::EgressEntry, json!(format!("{:>260}", "a.example.com")), "accept")]
+fn what_no_field_takes_is_refused(#[case] kind: Kind, #[case] input: Value, #[case] verdict: &str) {
+    let (judged, _) = run(kind, &json!({"in": input}).to_string());
+    assert_eq!(judged[0]["verdict"], verdict, "{}", judged[0]);
+}

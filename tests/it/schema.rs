@@ -2,6 +2,7 @@
 //!
 //! Creates are dry runs, so nothing stays; what must stay has a namespace that is removed with its test.
 
+mod agree;
 mod applying;
 mod changes;
 mod policies;
