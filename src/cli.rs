@@ -31,7 +31,7 @@ pub enum Command {
     /// Say what the rules do with items, one a line on stdin, or with a policy's manifest; needs no cluster.
     ///
     /// An item is a JSON string, number or null, or an object with `in` and `id`. Exit 0: all were judged; of `policy`: and there
-    /// is no complaint; 1: there are complaints; 2: something could not be read.
+    /// is no complaint about any policy of the file; 1: there are complaints; 2: something could not be read.
     Explain(ExplainArgs),
     /// Print the CRDs as YAML, or write one file each into a folder.
     Crds {
@@ -47,9 +47,9 @@ pub struct ExplainArgs {
     /// What the items are.
     #[arg(value_enum)]
     pub kind: explain::Kind,
-    /// Of `policy`: the manifest, `-` for stdin.
+    /// Of `policy`: the file with one or more manifests, `-` for stdin; at most 8 MiB.
     pub file: Option<PathBuf>,
-    /// Judge under this ExecutionPolicy manifest; without it the schema's defaults hold.
+    /// Judge under the one ExecutionPolicy of this file, as for a Run; without it the schema's defaults hold.
     #[arg(long)]
     pub policy: Option<PathBuf>,
     /// As if the operator ran with --allow-open-egress.

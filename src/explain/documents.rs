@@ -41,7 +41,9 @@ fn sort(number: usize, mut value: Value, documents: &mut Vec<Document>) {
     if kind.ends_with("List")
         && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
     {
-        items.into_iter().for_each(|item| sort(number, item, documents));
+        for item in items {
+            sort(number, item, documents);
+        }
         return;
     }
     let ours = version.split_once('/').is_some_and(|(group, _)| group == GROUP);

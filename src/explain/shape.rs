@@ -1,6 +1,6 @@
 //! A value against the schema that the API server has: types, required fields, words, patterns, lengths, bounds. PURE.
 //!
-//! The part of OpenAPI that our schemas use. Rules of CEL are not read; what they refuse the rules refuse as well.
+//! The part of `OpenAPI` that our schemas use. Rules of CEL are not read; what they refuse the rules refuse as well.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -265,7 +265,7 @@ fn wrong_type(value: &Value) -> String {
         Value::Null => "nothing stands there".to_owned(),
         Value::Bool(truth) => format!("{truth} is a truth value (so are y, n, yes, no, on and off without quotes)"),
         Value::Number(number) if number.is_i64() => format!("{number} is a number"),
-        Value::Number(number) => format!("{number} is a number that is not whole, or too large"),
+        Value::Number(number) => format!("{number} is not written as a whole number, or too large"),
         Value::String(text) => format!("`{}` is a text", shown(text)),
         Value::Array(_) => "a list stands there".to_owned(),
         Value::Object(_) => "fields stand there".to_owned(),

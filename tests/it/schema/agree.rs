@@ -68,6 +68,7 @@ async fn agree(trials: Vec<Trial>, least_refused: usize, least_taken: usize) {
         let answer = try_create(&client, trial.kind, "&fieldValidation=Strict", &object).await;
         match (answer.is_accepted(), trial.refused) {
             (true, false) => taken += 1,
+            // The rules refuse more than a schema can.
             (true, true) => {}
             (false, is_refused) => {
                 // 422: the schema, 400: not of its types. Anything else is a mistake of the test.
@@ -80,7 +81,6 @@ async fn agree(trials: Vec<Trial>, least_refused: usize, least_taken: usize) {
             }
         }
     }
-    println!("both refuse {refused}, both take {taken}");
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
     assert!(refused >= least_refused, "the API server refuses {refused} by itself");
     assert!(taken >= least_taken, "both take {taken}");
@@ -125,7 +125,7 @@ async fn on_host_names() {
         let what = format!("{:.60} in allow, as an item", entries.to_string());
         trials.push(Trial::item(what, allowlist("allow", &entries), Kind::EgressEntryList, &entries));
     }
-    agree(trials, 30, 40).await;
+    agree(trials, 35, 40).await;
 }
 
 #[tokio::test]
@@ -167,12 +167,12 @@ async fn on_sizes_spans_of_time_and_counts() {
                 }
             }
             Kind::Size => {
-                trials.push(Trial::item(what, bounds::place("resources.storage", value.clone()), kind, value))
+                trials.push(Trial::item(what, bounds::place("resources.storage", value.clone()), kind, value));
             }
             _ => trials.push(Trial::item(what, bounds::place("quota.runsPerDay.user", value.clone()), kind, value)),
         }
     }
-    agree(trials, 400, 200).await;
+    agree(trials, 900, 350).await;
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn on_variables() {
         trials.push(Trial::policy(format!("{shown} in set"), json!({"environment": {"set": variable}})));
         trials.push(Trial::policy(format!("{shown} in allow"), json!({"environment": {"allow": [name]}})));
     }
-    agree(trials, 30, 12).await;
+    agree(trials, 30, 20).await;
 }
 
 #[tokio::test]
@@ -225,10 +225,10 @@ async fn on_paths_and_commands() {
 async fn on_every_case_of_a_policy() {
     let lists: [fn() -> Vec<Case>; 4] = [policies::egress, policies::commands, policies::numbers, values::policies];
     let cases = lists.iter().flat_map(|list| list());
-    agree(cases.map(|(what, spec, _)| Trial::policy(format!("{what}: {spec:.60}"), spec)).collect(), 60, 40).await;
+    agree(cases.map(|(what, spec, _)| Trial::policy(format!("{what}: {spec:.60}"), spec)).collect(), 110, 45).await;
 }
 
 #[tokio::test]
 async fn on_every_bound_of_a_policy() {
-    agree(bounds::trials(), 300, 200).await;
+    agree(bounds::trials(), 1300, 300).await;
 }
