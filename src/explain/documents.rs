@@ -21,13 +21,15 @@ pub(super) enum Document {
 
 /// The documents of a file in YAML or JSON; what a list holds stands for itself.
 pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
+    // An octal number as kubectl reads it.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
     // The parser's excerpt of the source follows its first line; its advice for programs says nothing to people.
     let form = |error: serde_saphyr::Error| {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
         ManifestError::Form(line.split(", set DuplicateKeyPolicy").next().unwrap_or(line).to_owned())
     };
-    let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(form)?;
+    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(form)?;
     let mut documents = Vec::new();
     for (at, value) in values.into_iter().enumerate() {
         sort(at + 1, value, &mut documents);

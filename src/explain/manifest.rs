@@ -235,3 +235,21 @@ fn without_nulls(value: Value) -> Value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_cannot_be_read_is_named_and_the_others_are_kept() {
+        let spec = json!({"limits": {"timeout": 1}, "egress": {"allow": [2]}, "suspend": true});
+        let (read, unread) = read_spec(spec.clone(), &[]);
+        assert!(read.suspend);
+        assert_eq!(unread.len(), 2, "{unread:?}");
+        assert!(unread.iter().any(|text| text.starts_with("spec.egress.allow[0]: ")), "{unread:?}");
+        // What the walk has named already is not named again; a longer name of another field is not the same.
+        let known = [Flaw::new("spec.limits.timeout", ""), Flaw::new("spec.egress.al", "")];
+        assert_eq!(read_spec(spec, &known).1.len(), 1);
+        assert_eq!(read_spec(json!([]), &[]).0, ExecutionPolicySpec::default());
+    }
+}

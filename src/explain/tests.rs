@@ -367,6 +367,15 @@ fn a_parsers_error_has_line_and_column_and_nothing_of_the_source() {
 }
 
 #[test]
+fn numbers_and_truth_values_are_read_as_kubectl_reads_them() {
+    let report =
+        PolicyReport::read(&manifest("{limits: {output: 010, command: 0x10, stdin: 1_000}, suspend: on}"), false);
+    let spec = report.unwrap().spec;
+    let bytes = [&spec.limits.output, &spec.limits.command, &spec.limits.stdin].map(|size| size.bytes());
+    assert_eq!((bytes, spec.suspend), ([8, 16, 1000], true));
+}
+
+#[test]
 fn one_policy_is_judged_under() {
     let two = format!("{}\n---\n{}", manifest("{}"), manifest("{}"));
     assert_eq!(PolicyReport::read(&two, false).unwrap_err(), ManifestError::Several(2));
