@@ -4,6 +4,7 @@
 //! values; of `api` it may import only `names` and `reasons`, so that it can be built, fuzzed and mutated alone.
 
 pub mod anomaly;
+pub mod combine;
 pub mod command;
 pub mod egress;
 pub mod environment;

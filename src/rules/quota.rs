@@ -171,6 +171,29 @@ fn wait(at: i64, now: i64) -> u32 {
     u32::try_from((millis + 999) / 1000).unwrap_or(u32::MAX)
 }
 
+/// What a policy lets be run; its slots depend on the tenant's tier. Absent: no limit. 0: none may run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicyQuota {
+    /// Runs of one user at the same time, where the tier is not listed or there is none.
+    pub default: u32,
+    /// The same by tier.
+    pub by_tier: BTreeMap<String, u32>,
+    /// Runs of one user in 24 hours.
+    pub user: Option<u32>,
+    /// Runs on one drive in 24 hours.
+    pub drive: Option<u32>,
+    /// Runs of the tenant in 24 hours.
+    pub tenant: Option<u32>,
+}
+
+impl PolicyQuota {
+    /// The limits for a tenant of this tier.
+    pub fn for_tier(&self, tier: Option<&str>) -> Quota {
+        let Self { default, by_tier, user, drive, tenant } = self;
+        Quota { concurrent: slots(*default, by_tier, tier), user: *user, drive: *drive, tenant: *tenant }
+    }
+}
+
 /// The limits of a Run's effective policy. Absent: no limit. 0: none may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
