@@ -7,11 +7,6 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Largest object that is offered to the API server, in bytes: etcd's default request limit is 1.5 MiB.
-pub const OBJECT_MAX: usize = 1_468_006;
-/// Room kept for the status, in bytes.
-pub const STATUS_ROOM: usize = 256 << 10;
-
 /// Upper bounds of one Run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -94,11 +89,6 @@ pub enum LimitError {
     },
 }
 
-/// Whether an object of this encoded size leaves room for its status.
-pub const fn leaves_room(encoded: usize) -> bool {
-    encoded + STATUS_ROOM <= OBJECT_MAX
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,13 +118,6 @@ mod tests {
     fn every_size_over_its_limit_is_named() {
         assert!(limits(1, 1).check_sizes(10, 10).is_empty());
         assert_eq!(limits(1, 1).check_sizes(11, 11).len(), 2);
-    }
-
-    #[test]
-    fn an_object_must_leave_room_for_its_status() {
-        assert_eq!(STATUS_ROOM, 262_144);
-        assert!(leaves_room(OBJECT_MAX - STATUS_ROOM));
-        assert!(!leaves_room(OBJECT_MAX - STATUS_ROOM + 1));
     }
 
     proptest! {

@@ -8,6 +8,7 @@ pub mod combine;
 pub mod command;
 pub mod egress;
 pub mod environment;
+pub mod fit;
 pub mod limits;
 pub mod lockdown;
 pub mod outcome;

@@ -89,14 +89,16 @@ impl Outcome {
 
     /// A Run that was refused.
     pub fn denied(reason: RunReason, message: impl Into<String>) -> Self {
+        debug_assert!(phases(reason).contains(&RunPhase::Denied), "{reason} is no reason to deny");
         Self::never((RunPhase::Denied, reason), message)
     }
 
     /// A Run that was stopped before its command was started.
     pub fn stopped_before_start(stop: Stop) -> Self {
-        let (phase, reason) = stop.outcome();
         let message = match stop {
-            Stop::Timeout | Stop::OutputLimit => stop.message(),
+            // Neither is an end of what never began.
+            Stop::Timeout => return Self::not_started("its timeout passed before it could be started"),
+            Stop::OutputLimit => return Self::not_started("nothing had begun when it was stopped"),
             Stop::Cancel => "cancel was requested; nothing was started",
             Stop::KillSwitch => "the cluster-wide switch was turned off; nothing was started",
             Stop::Suspended => "the session was suspended; nothing was started",
@@ -105,7 +107,7 @@ impl Outcome {
             Stop::Deleted => "the Run was deleted; nothing was started",
             Stop::SessionDeleted => "the session was deleted; nothing was started",
         };
-        Self::never((phase, reason), message)
+        Self::never(stop.outcome(), message)
     }
 
     /// A Run that waited longer than `limits.start`.
@@ -192,17 +194,9 @@ pub fn after_fence(guard: &Guard, stop: Option<Stop>, timeout: Duration) -> Outc
 /// A command that never started; where somebody asked for a stop, that is why.
 fn unstarted(stop: Option<Stop>, why: &str) -> Outcome {
     match stop {
+        // What had no output passed no cap.
         None | Some(Stop::OutputLimit) => Outcome::not_started(why),
-        Some(Stop::Timeout) => Outcome::not_started("its timeout passed before it could be started"),
-        Some(
-            stop @ (Stop::Cancel
-            | Stop::KillSwitch
-            | Stop::Suspended
-            | Stop::PolicySuspended
-            | Stop::TenantDisabled
-            | Stop::Deleted
-            | Stop::SessionDeleted),
-        ) => Outcome::stopped_before_start(stop),
+        Some(stop) => Outcome::stopped_before_start(stop),
     }
 }
 
@@ -225,76 +219,74 @@ fn ended(code: u8, stop: Option<Stop>, overtime: bool, evidence: Evidence) -> Ou
     Outcome { exit_code: Some(code), evidence, ..outcome }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    fn seen(exit: Option<u8>, started: bool, stop: Option<Stop>, overtime: bool) -> ExecSeen {
-        ExecSeen { exit, started, stop, overtime }
-    }
-
-    #[rstest]
-    #[case(seen(Some(0), true, None, false), RunPhase::Succeeded, RunReason::Completed)]
-    #[case(seen(Some(3), true, None, false), RunPhase::Failed, RunReason::NonZeroExit)]
-    #[case(seen(Some(139), true, None, false), RunPhase::Failed, RunReason::NonZeroExit)]
-    #[case(seen(Some(137), true, None, false), RunPhase::Failed, RunReason::Killed)]
-    #[case(seen(Some(137), true, None, true), RunPhase::Failed, RunReason::Timeout)]
-    #[case(seen(Some(137), true, Some(Stop::Timeout), true), RunPhase::Failed, RunReason::Timeout)]
-    #[case(seen(Some(0), true, Some(Stop::Timeout), true), RunPhase::Failed, RunReason::Timeout)]
-    #[case(seen(Some(137), true, Some(Stop::OutputLimit), false), RunPhase::Failed, RunReason::OutputLimitExceeded)]
-    #[case(seen(Some(137), true, Some(Stop::Cancel), false), RunPhase::Cancelled, RunReason::CancelRequested)]
-    #[case(seen(Some(137), true, Some(Stop::KillSwitch), false), RunPhase::Cancelled, RunReason::KillSwitch)]
-    #[case(seen(Some(137), true, Some(Stop::Suspended), false), RunPhase::Cancelled, RunReason::Suspended)]
-    #[case(seen(Some(137), true, Some(Stop::PolicySuspended), false), RunPhase::Cancelled, RunReason::PolicySuspended)]
-    #[case(seen(Some(137), true, Some(Stop::Deleted), false), RunPhase::Cancelled, RunReason::Deleted)]
-    #[case(seen(Some(137), true, Some(Stop::SessionDeleted), false), RunPhase::Failed, RunReason::SessionDeleted)]
-    #[case(seen(Some(90), false, None, false), RunPhase::Failed, RunReason::NotStarted)]
-    #[case(seen(Some(92), false, None, false), RunPhase::Failed, RunReason::SandboxBroken)]
-    #[case(seen(Some(93), false, None, false), RunPhase::Failed, RunReason::NotStarted)]
-    #[case(seen(Some(90), true, None, false), RunPhase::Failed, RunReason::NonZeroExit)]
-    #[case(seen(Some(93), false, Some(Stop::Cancel), false), RunPhase::Cancelled, RunReason::CancelRequested)]
-    #[case(seen(Some(93), false, Some(Stop::Timeout), false), RunPhase::Failed, RunReason::NotStarted)]
-    fn an_exit_frame_gives_one_outcome(#[case] seen: ExecSeen, #[case] phase: RunPhase, #[case] reason: RunReason) {
-        let Verdict::Final(outcome) = after_exec(seen) else { panic!("{seen:?} was not final") };
-        assert_eq!((outcome.phase, outcome.reason), (phase, reason));
-        assert_eq!(
-            outcome.exit_code.is_some(),
-            seen.started,
-            "an exit code counts as the command's only after the marker"
-        );
-    }
-
-    #[rstest]
-    #[case(seen(None, true, None, false))]
-    #[case(seen(None, false, None, false))]
-    #[case(seen(None, true, Some(Stop::Timeout), true))]
-    #[case(seen(Some(91), false, None, false))]
-    #[case(seen(Some(0), false, None, false))]
-    #[case(seen(Some(137), false, Some(Stop::Cancel), false))]
-    fn without_an_exit_of_the_command_itself_the_guest_is_asked(#[case] seen: ExecSeen) {
-        assert_eq!(after_exec(seen), Verdict::Adopt);
-    }
-
-    #[test]
-    fn an_adopter_never_guesses() {
-        let timeout = Duration::from_secs(10);
-        let record = |code, ran| Guard::Record { code, ran: Duration::from_secs(ran) };
-        let cases = [
-            (Guard::Never, None, RunReason::NotStarted, Evidence::None),
-            (Guard::Never, Some(Stop::Cancel), RunReason::CancelRequested, Evidence::None),
-            (Guard::Never, Some(Stop::Timeout), RunReason::NotStarted, Evidence::None),
-            (Guard::Started, None, RunReason::OutcomeUnknown, Evidence::None),
-            (Guard::Started, Some(Stop::Timeout), RunReason::OutcomeUnknown, Evidence::None),
-            (record(0, 1), None, RunReason::Completed, Evidence::GuestRecord),
-            (record(5, 1), None, RunReason::NonZeroExit, Evidence::GuestRecord),
-            (record(137, 11), None, RunReason::Timeout, Evidence::GuestRecord),
-            (record(137, 1), None, RunReason::Killed, Evidence::GuestRecord),
-            (record(137, 1), Some(Stop::Cancel), RunReason::CancelRequested, Evidence::GuestRecord),
-        ];
-        for (guard, stop, reason, evidence) in cases {
-            let outcome = after_fence(&guard, stop, timeout);
-            assert_eq!((outcome.reason, outcome.evidence), (reason, evidence), "{guard:?} {stop:?}");
+/// In which phases a reason may stand: the closed table of outcomes.
+pub const fn phases(reason: RunReason) -> &'static [RunPhase] {
+    match reason {
+        RunReason::Waiting => &[RunPhase::Pending],
+        RunReason::Started => &[RunPhase::Running],
+        RunReason::Completed => &[RunPhase::Succeeded],
+        RunReason::NonZeroExit
+        | RunReason::Timeout
+        | RunReason::OutputLimitExceeded
+        | RunReason::Killed
+        | RunReason::NotStarted
+        | RunReason::StartDeadlineExceeded
+        | RunReason::SandboxBroken
+        | RunReason::SessionDeleted
+        | RunReason::FileError => &[RunPhase::Failed],
+        RunReason::OutcomeUnknown => &[RunPhase::Unknown],
+        RunReason::CancelRequested | RunReason::KillSwitch | RunReason::Suspended | RunReason::Deleted => {
+            &[RunPhase::Cancelled]
         }
+        // Before the start it is a refusal, after it an end.
+        RunReason::PolicySuspended => &[RunPhase::Cancelled, RunPhase::Denied],
+        RunReason::InvalidSpec
+        | RunReason::LimitExceeded
+        | RunReason::SessionSuspended
+        | RunReason::SessionHeld
+        | RunReason::AuthorizationDenied
+        | RunReason::AuthorizationUnavailable
+        | RunReason::IdentityUnprotected
+        | RunReason::PolicyNotFound
+        | RunReason::PolicyNotReady
+        | RunReason::PolicyNotApplicable
+        | RunReason::TenantNotEnabled
+        | RunReason::KillSwitchOff
+        | RunReason::BlockedCommand
+        | RunReason::PathEscape
+        | RunReason::InvalidEnvironment
+        | RunReason::TooLarge
+        | RunReason::QuotaConcurrency
+        | RunReason::QuotaDaily
+        | RunReason::QuotaSessions
+        | RunReason::QueueTimeout
+        | RunReason::SessionMismatch => &[RunPhase::Denied],
     }
 }
+
+/// What the conditions of a Run say; nothing: Unknown. `Reconciling` is the opposite of `finished`, `Stalled` never true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Story {
+    /// Whether the gate was passed.
+    pub admitted: Option<bool>,
+    /// Whether the command ended well.
+    pub succeeded: Option<bool>,
+    /// Whether it is over.
+    pub finished: bool,
+}
+
+/// The conditions of a Run in this phase, which `was_admitted` before.
+pub const fn story(phase: RunPhase, was_admitted: bool) -> Story {
+    let (admitted, succeeded) = match phase {
+        RunPhase::Pending => (None, None),
+        RunPhase::Running => (Some(true), None),
+        RunPhase::Succeeded => (Some(was_admitted), Some(true)),
+        RunPhase::Failed | RunPhase::Cancelled => (Some(was_admitted), Some(false)),
+        RunPhase::Unknown => (Some(was_admitted), None),
+        RunPhase::Denied => (Some(false), Some(false)),
+    };
+    Story { admitted, succeeded, finished: phase.is_terminal() }
+}
+
+#[cfg(test)]
+mod tests;

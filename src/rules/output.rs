@@ -4,6 +4,8 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
+use super::fit;
+
 /// Which stream a chunk came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -131,7 +133,7 @@ fn encode(stream: Stream, truncated: bool) -> Encoded {
         drop_split_character(&mut kept);
     }
     match String::from_utf8(kept) {
-        Ok(text) if escaped_len(&text) <= text.len().div_ceil(3) * 4 => {
+        Ok(text) if fit::escaped_size(&text) <= text.len().div_ceil(3) * 4 => {
             Encoded { text: Some(text), base64: None, bytes: received }
         }
         Ok(text) => Encoded { text: None, base64: Some(STANDARD.encode(text)), bytes: received },
@@ -146,17 +148,6 @@ fn drop_split_character(kept: &mut Vec<u8>) {
     {
         kept.truncate(error.valid_up_to());
     }
-}
-
-/// Bytes of the text inside a JSON string as Go writes it.
-fn escaped_len(text: &str) -> usize {
-    let len = |c: char| match c {
-        '"' | '\\' | '\n' | '\r' | '\t' => 2,
-        '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => 6,
-        c if (c as u32) < 0x20 => 6,
-        c => c.len_utf8(),
-    };
-    text.chars().map(len).sum()
 }
 
 #[cfg(test)]
