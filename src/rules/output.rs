@@ -1,10 +1,14 @@
-//! Output: kept under one cap over both streams, stripped of the start marker, encoded for status.
+//! Output: kept under one cap over both streams, stripped of the start marker, redacted, encoded for status.
 //!
-//! A chunk is tested against the cap before it is kept. Must not hold more than the cap.
+//! A chunk is tested against the cap before it is kept. Redaction comes before the cut, so a little of what follows the cap
+//! is looked at, too, and never stored. Must not hold more than the cap and that.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::fit;
+use super::{
+    fit,
+    redact::{LOOKAHEAD, Redactor},
+};
 
 /// Which stream a chunk came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct Capture {
 #[derive(Debug, Default)]
 struct Stream {
     kept: Vec<u8>,
+    /// What came after the cap was passed, up to [`LOOKAHEAD`] bytes: a secret that the cut goes through is known by its end.
+    ahead: Vec<u8>,
     received: u64,
 }
 
@@ -78,6 +84,9 @@ impl Capture {
             let fitting = rest.get(..room.min(rest.len())).unwrap_or_default();
             stream.kept.extend_from_slice(fitting);
             self.passed = fitting.len() < rest.len();
+            stream.look_ahead(rest.get(fitting.len()..).unwrap_or_default());
+        } else {
+            stream.look_ahead(rest);
         }
         if self.passed { Room::Passed } else { Room::Left }
     }
@@ -98,10 +107,52 @@ impl Capture {
         }
     }
 
-    /// What is to be stored.
-    pub fn finish(self) -> Captured {
-        let truncated = self.passed;
-        Captured { stdout: encode(self.stdout, truncated), stderr: encode(self.stderr, truncated), truncated }
+    /// What is to be stored: redacted, then cut at the cap.
+    pub fn finish(self, redactor: &Redactor) -> Captured {
+        let Self { cap, stdout, stderr, passed, marker: _, matched: _ } = self;
+        let (mut stdout, mut stderr) = (Redacted::of(stdout, redactor, passed), Redacted::of(stderr, redactor, passed));
+        let cap = usize::try_from(cap).unwrap_or(usize::MAX);
+        // A mask may be longer than what it stands for.
+        let longer = stdout.bytes.len().saturating_add(stderr.bytes.len()) > cap;
+        if longer {
+            stdout.bytes.truncate(cap.saturating_sub(stderr.bytes.len()).max(cap / 2));
+            stderr.bytes.truncate(cap.saturating_sub(stdout.bytes.len()));
+        }
+        let truncated = passed || longer;
+        let redacted = stdout.masked || stderr.masked;
+        Captured { stdout: stdout.encode(truncated), stderr: stderr.encode(truncated), truncated, redacted }
+    }
+}
+
+impl Stream {
+    fn look_ahead(&mut self, bytes: &[u8]) {
+        let room = LOOKAHEAD.saturating_sub(self.ahead.len());
+        self.ahead.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+    }
+}
+
+/// A stream without its recognisable secrets.
+struct Redacted {
+    bytes: Vec<u8>,
+    received: u64,
+    masked: bool,
+}
+
+impl Redacted {
+    fn of(stream: Stream, redactor: &Redactor, passed: bool) -> Self {
+        let Stream { kept: mut bytes, ahead, received } = stream;
+        let kept = bytes.len();
+        bytes.extend_from_slice(&ahead);
+        let more = (bytes.len() as u64) < received;
+        let (mut bytes, hits) = redactor.redact_bytes(&bytes, more);
+        if passed {
+            bytes.truncate(kept);
+        }
+        Self { bytes, received, masked: hits.total() > 0 }
+    }
+
+    fn encode(self, truncated: bool) -> Encoded {
+        encode(self.bytes, self.received, truncated)
     }
 }
 
@@ -114,6 +165,8 @@ pub struct Captured {
     pub stderr: Encoded,
     /// Something was cut off at the cap.
     pub truncated: bool,
+    /// Something was masked.
+    pub redacted: bool,
 }
 
 /// One stream as it is stored.
@@ -127,8 +180,7 @@ pub struct Encoded {
     pub bytes: u64,
 }
 
-fn encode(stream: Stream, truncated: bool) -> Encoded {
-    let Stream { mut kept, received } = stream;
+fn encode(mut kept: Vec<u8>, received: u64, truncated: bool) -> Encoded {
     if truncated {
         drop_split_character(&mut kept);
     }
@@ -151,98 +203,4 @@ fn drop_split_character(kept: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use rstest::rstest;
-
-    const MARKER: &str = "so-started u\n";
-
-    fn captured(cap: u64, chunks: &[(Source, &[u8])]) -> (Captured, bool) {
-        let mut capture = Capture::new(cap, MARKER);
-        for (source, chunk) in chunks {
-            capture.push(*source, chunk);
-        }
-        let started = capture.started();
-        (capture.finish(), started)
-    }
-
-    #[test]
-    fn the_marker_is_stripped_however_it_is_split() {
-        for split in 0..=MARKER.len() {
-            let (a, b) = MARKER.split_at(split);
-            let rest = format!("{b}hello");
-            let (out, started) = captured(100, &[(Source::Stdout, a.as_bytes()), (Source::Stdout, rest.as_bytes())]);
-            assert!(started, "split at {split}");
-            assert_eq!(out.stdout, Encoded { text: Some("hello".into()), base64: None, bytes: 5 });
-        }
-    }
-
-    #[test]
-    fn what_does_not_begin_with_the_marker_is_not_the_commands() {
-        let (out, started) = captured(100, &[(Source::Stdout, b"so-startle"), (Source::Stdout, MARKER.as_bytes())]);
-        assert!(!started);
-        assert_eq!(out.stdout.text.as_deref(), Some(""));
-    }
-
-    #[rstest]
-    #[case(65_536, false)]
-    #[case(65_537, true)]
-    fn the_cap_is_exact(#[case] bytes: usize, #[case] truncated: bool) {
-        let text = "a".repeat(bytes);
-        let (out, _) = captured(65_536, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, text.as_bytes())]);
-        assert_eq!(out.truncated, truncated);
-        assert_eq!(out.stdout.bytes, bytes as u64);
-        assert_eq!(out.stdout.text.unwrap().len(), 65_536);
-    }
-
-    #[test]
-    fn both_streams_share_one_cap_and_the_head_has_no_gaps() {
-        let (out, _) = captured(
-            8,
-            &[
-                (Source::Stdout, MARKER.as_bytes()),
-                (Source::Stderr, b"12345"),
-                (Source::Stdout, b"abcdef"),
-                (Source::Stderr, b"6"),
-            ],
-        );
-        assert_eq!(out.stderr, Encoded { text: Some("12345".into()), base64: None, bytes: 6 });
-        assert_eq!(out.stdout, Encoded { text: Some("abc".into()), base64: None, bytes: 6 });
-        assert!(out.truncated);
-    }
-
-    #[test]
-    fn a_cut_never_splits_a_character() {
-        for cap in 9..13 {
-            let (out, _) =
-                captured(cap, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, "aaaaaaaaa€€".as_bytes())]);
-            assert!(out.stdout.text.is_some(), "cap {cap}");
-        }
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_and_text_that_escapes_longer_are_base64() {
-        let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, b"\0\x01\xffok")]);
-        assert_eq!(out.stdout.base64.as_deref(), Some("AAH/b2s="));
-        let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, &[1; 30])]);
-        assert_eq!(out.stdout.base64.map(|b| b.len()), Some(40));
-    }
-
-    proptest! {
-        #[test]
-        fn never_more_than_the_cap_is_held(cap in 0u64..64, chunks in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..12)) {
-            let mut capture = Capture::new(cap, MARKER);
-            capture.push(Source::Stdout, MARKER.as_bytes());
-            let mut total = 0;
-            for (out, chunk) in &chunks {
-                total += chunk.len() as u64;
-                capture.push(if *out { Source::Stdout } else { Source::Stderr }, chunk);
-                prop_assert!((capture.stdout.kept.len() + capture.stderr.kept.len()) as u64 <= cap);
-            }
-            let out = capture.finish();
-            prop_assert_eq!(out.stdout.bytes + out.stderr.bytes, total);
-            prop_assert_eq!(out.truncated, total > cap);
-        }
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@
 mod address;
 mod argument;
 mod authorization;
+mod bytes;
 mod class;
 mod harmless;
 mod key;
@@ -38,6 +39,9 @@ pub const MASK: &str = "REDACTED";
 
 /// How many bytes a decision may look ahead. What is longer is decided by its head, and masked to its end.
 pub const AHEAD: usize = 4096;
+
+/// How much text after a cut is enough to decide all before it: what both passes look ahead together.
+pub const LOOKAHEAD: usize = 2 * AHEAD;
 
 /// Why something was masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,13 +110,36 @@ pub struct Redacted<'t> {
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     registered: Option<Registered>,
+    registered_only: bool,
 }
 
 impl Redactor {
     /// A redactor that also masks these values, wherever they stand. Values shorter than [`SHORTEST_REGISTERED`] are not
     /// registered: masking them would make text unreadable without hiding anything.
     pub fn new<S: AsRef<str>>(values: &[S]) -> Result<Self, RegisterError> {
-        Ok(Self { registered: Registered::new(values)? })
+        Ok(Self { registered: Registered::new(values)?, registered_only: false })
+    }
+
+    /// The same, but for secrets that are found by their shape: only registered values are masked.
+    #[must_use]
+    pub fn registered_only(&self) -> Self {
+        Self { registered_only: true, ..self.clone() }
+    }
+
+    /// Redacts bytes that may be no text. Where they go on beyond what is given (`more`), only what is certain without the rest
+    /// comes back: all but the last [`LOOKAHEAD`] bytes, or fewer.
+    pub fn redact_bytes(&self, bytes: &[u8], more: bool) -> (Vec<u8>, Hits) {
+        let text = bytes::to_text(bytes);
+        let mut stream = self.stream();
+        let mut redacted = stream.push(&text);
+        let hits = if more {
+            stream.hits
+        } else {
+            let (rest, hits) = stream.finish();
+            redacted.push_str(&rest);
+            hits
+        };
+        (bytes::to_bytes(&redacted), hits)
     }
 
     /// Redacts a whole text.
@@ -126,6 +153,9 @@ impl Redactor {
                 first = Cow::Owned(out);
             }
         }
+        if self.registered_only {
+            return Redacted { text: first, hits };
+        }
         let before = hits.total();
         let mut out = String::new();
         Machine::new(Scanner::default()).run(&first, true, &mut out, &mut hits);
@@ -137,7 +167,7 @@ impl Redactor {
     pub fn stream(&self) -> Stream<'_> {
         Stream {
             registered: self.registered.as_ref().map(|registered| Machine::new(registered.pass())),
-            scanner: Machine::new(Scanner::default()),
+            scanner: (!self.registered_only).then(|| Machine::new(Scanner::default())),
             hits: Hits::default(),
         }
     }
@@ -147,7 +177,7 @@ impl Redactor {
 #[derive(Debug)]
 pub struct Stream<'r> {
     registered: Option<Machine<registered::Search<'r>>>,
-    scanner: Machine<Scanner>,
+    scanner: Option<Machine<Scanner>>,
     hits: Hits,
 }
 
@@ -165,19 +195,20 @@ impl Stream<'_> {
 
     /// How many bytes are held in memory now.
     pub fn held(&self) -> usize {
-        self.registered.as_ref().map_or(0, Machine::held) + self.scanner.held()
+        self.registered.as_ref().map_or(0, Machine::held) + self.scanner.as_ref().map_or(0, Machine::held)
     }
 
     fn feed(&mut self, chunk: &str, last: bool) -> String {
-        let mut out = String::new();
-        match &mut self.registered {
-            None => self.scanner.feed(chunk, last, &mut out, &mut self.hits),
-            Some(registered) => {
-                let mut between = String::new();
-                registered.feed(chunk, last, &mut between, &mut self.hits);
-                self.scanner.feed(&between, last, &mut out, &mut self.hits);
-            }
+        let Self { registered, scanner, hits } = self;
+        let mut between = Cow::Borrowed(chunk);
+        if let Some(registered) = registered {
+            let mut out = String::new();
+            registered.feed(chunk, last, &mut out, hits);
+            between = Cow::Owned(out);
         }
+        let Some(scanner) = scanner else { return between.into_owned() };
+        let mut out = String::new();
+        scanner.feed(&between, last, &mut out, hits);
         out
     }
 }

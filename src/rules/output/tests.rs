@@ -1,0 +1,190 @@
+use super::*;
+use proptest::prelude::*;
+use rstest::rstest;
+
+const MARKER: &str = "so-started u\n";
+
+fn captured(cap: u64, chunks: &[(Source, &[u8])]) -> (Captured, bool) {
+    let mut capture = Capture::new(cap, MARKER);
+    for (source, chunk) in chunks {
+        capture.push(*source, chunk);
+    }
+    let started = capture.started();
+    (capture.finish(&Redactor::default()), started)
+}
+
+#[test]
+fn the_marker_is_stripped_however_it_is_split() {
+    for split in 0..=MARKER.len() {
+        let (a, b) = MARKER.split_at(split);
+        let rest = format!("{b}hello");
+        let (out, started) = captured(100, &[(Source::Stdout, a.as_bytes()), (Source::Stdout, rest.as_bytes())]);
+        assert!(started, "split at {split}");
+        assert_eq!(out.stdout, Encoded { text: Some("hello".into()), base64: None, bytes: 5 });
+    }
+}
+
+#[test]
+fn what_does_not_begin_with_the_marker_is_not_the_commands() {
+    let (out, started) = captured(100, &[(Source::Stdout, b"so-startle"), (Source::Stdout, MARKER.as_bytes())]);
+    assert!(!started);
+    assert_eq!(out.stdout.text.as_deref(), Some(""));
+}
+
+#[rstest]
+#[case(65_536, false)]
+#[case(65_537, true)]
+fn the_cap_is_exact(#[case] bytes: usize, #[case] truncated: bool) {
+    let text = "a".repeat(bytes);
+    let (out, _) = captured(65_536, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, text.as_bytes())]);
+    assert_eq!(out.truncated, truncated);
+    assert_eq!(out.stdout.bytes, bytes as u64);
+    assert_eq!(out.stdout.text.unwrap().len(), 65_536);
+}
+
+#[test]
+fn both_streams_share_one_cap_and_the_head_has_no_gaps() {
+    let (out, _) = captured(
+        8,
+        &[
+            (Source::Stdout, MARKER.as_bytes()),
+            (Source::Stderr, b"12345"),
+            (Source::Stdout, b"abcdef"),
+            (Source::Stderr, b"6"),
+        ],
+    );
+    assert_eq!(out.stderr, Encoded { text: Some("12345".into()), base64: None, bytes: 6 });
+    assert_eq!(out.stdout, Encoded { text: Some("abc".into()), base64: None, bytes: 6 });
+    assert!(out.truncated);
+}
+
+#[test]
+fn a_cut_never_splits_a_character() {
+    for cap in 9..13 {
+        let (out, _) =
+            captured(cap, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, "aaaaaaaaa€€".as_bytes())]);
+        assert!(out.stdout.text.is_some(), "cap {cap}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_and_text_that_escapes_longer_are_base64() {
+    let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, b"\0\x01\xffok")]);
+    assert_eq!(out.stdout.base64.as_deref(), Some("AAH/b2s="));
+    let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, &[1; 30])]);
+    assert_eq!(out.stdout.base64.map(|b| b.len()), Some(40));
+}
+
+proptest! {
+    #[test]
+    fn never_more_than_the_cap_is_held(cap in 0u64..64, chunks in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..12)) {
+        let mut capture = Capture::new(cap, MARKER);
+        capture.push(Source::Stdout, MARKER.as_bytes());
+        let mut total = 0;
+        for (out, chunk) in &chunks {
+            total += chunk.len() as u64;
+            capture.push(if *out { Source::Stdout } else { Source::Stderr }, chunk);
+            prop_assert!((capture.stdout.kept.len() + capture.stderr.kept.len()) as u64 <= cap);
+            prop_assert!(capture.stdout.ahead.len() + capture.stderr.ahead.len() <= 2 * LOOKAHEAD);
+        }
+        let out = capture.finish(&Redactor::default());
+        prop_assert_eq!(out.stdout.bytes + out.stderr.bytes, total);
+        prop_assert_eq!(out.truncated, total > cap);
+    }
+}
+
+fn token() -> String {
+    ["ghp_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat()
+}
+
+fn stored(text: &str, cap: u64, chunk: usize, redactor: &Redactor) -> Captured {
+    let mut capture = Capture::new(cap, MARKER);
+    capture.push(Source::Stdout, MARKER.as_bytes());
+    for chunk in text.as_bytes().chunks(chunk) {
+        capture.push(Source::Stdout, chunk);
+    }
+    capture.finish(redactor)
+}
+
+#[test]
+fn a_secret_that_the_cut_goes_through_is_masked_all_the_same() {
+    let line = format!("remote: {} was used, and then a lot follows\n", token());
+    let long = format!("{line}{}", "and so on, and on\n".repeat(2000));
+    let redactor = Redactor::default();
+    let whole = redactor.redact(&long).text;
+    for text in [line.as_str(), long.as_str()] {
+        for cap in 9..60 {
+            for chunk in [1, 16, 40_000] {
+                let captured = stored(text, cap, chunk, &redactor);
+                let kept = captured.stdout.text.unwrap();
+                let most = redactor.redact(text).text.len() as u64;
+                assert!(whole.starts_with(&kept) && kept.len() as u64 == cap.min(most), "{cap}: {kept}");
+                assert!(captured.truncated && captured.redacted);
+                assert_eq!(captured.stdout.bytes, text.len() as u64, "what was received is what is counted");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mask_that_is_longer_than_its_secret_stays_within_the_cap() {
+    let captured = stored("PASSWORD=a1b2", 13, 5, &Redactor::default());
+    assert_eq!(captured.stdout.text.as_deref(), Some("PASSWORD=REDA"));
+    assert!(captured.truncated && captured.redacted, "that something was cut off is said");
+    let captured = stored("PASSWORD=a1b2", 17, 5, &Redactor::default());
+    assert_eq!((captured.stdout.text.as_deref(), captured.truncated), (Some("PASSWORD=REDACTED"), false));
+    // The cap is shared: neither stream loses all of it to the other.
+    let mut capture = Capture::new(26, "");
+    for source in [Source::Stdout, Source::Stderr] {
+        capture.push(source, b"PASSWORD=a1b2");
+    }
+    let captured = capture.finish(&Redactor::default());
+    assert_eq!(captured.stdout.text.unwrap().len() + captured.stderr.text.unwrap().len(), 26);
+    assert!(captured.truncated);
+}
+
+#[test]
+fn registered_values_are_masked_even_where_shapes_are_left() {
+    let value = ["hunter2", "-of-ours"].concat();
+    let redactor = Redactor::new(&[&value]).unwrap();
+    let text = format!("{value} and {}", token());
+    let all = stored(&text, 1000, 7, &redactor);
+    assert_eq!(all.stdout.text.as_deref(), Some("REDACTED and REDACTED"));
+    let only = stored(&text, 1000, 7, &redactor.registered_only());
+    assert_eq!(only.stdout.text, Some(format!("REDACTED and {}", token())));
+    assert!(only.redacted);
+    assert!(!stored("nothing", 1000, 7, &redactor).redacted);
+}
+
+#[test]
+fn a_secret_among_bytes_that_are_no_text_is_masked_and_the_bytes_stay() {
+    let text = [b"\xff\xfe\0 ".as_slice(), token().as_bytes(), b" \x80"].concat();
+    let mut capture = Capture::new(1000, "");
+    capture.push(Source::Stdout, &text);
+    let captured = capture.finish(&Redactor::default());
+    let kept = STANDARD.decode(captured.stdout.base64.unwrap()).unwrap();
+    assert_eq!(kept, b"\xff\xfe\0 REDACTED \x80");
+}
+
+proptest! {
+    /// Redaction before the cut: what is stored is a head of the whole output, redacted.
+    #[test]
+    fn what_is_stored_is_a_head_of_the_redacted_whole(
+        parts in proptest::collection::vec(prop_oneof!["[a-z =\n\"]{0,20}", Just("PASSWORD=".to_owned()), Just(token()), "[ -~]{300}"], 0..40),
+        cap in 0u64..3000,
+        chunk in 1usize..2000,
+    ) {
+        let text = parts.concat();
+        let redactor = Redactor::default();
+        let captured = stored(&text, cap, chunk, &redactor);
+        let whole = redactor.redact(&text).text;
+        let kept = match (&captured.stdout.text, &captured.stdout.base64) {
+            (Some(text), None) => text.clone(),
+            (None, Some(base64)) => String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        prop_assert!(whole.starts_with(&kept));
+        prop_assert!(kept.len() as u64 <= cap);
+        prop_assert!(captured.truncated || kept == whole);
+    }
+}
