@@ -3,6 +3,7 @@
 //! Nothing is dropped silently: an entry is used as normalised, or refused with what to write instead. Must not know
 //! which Sprite the rules are for.
 
+pub mod compare;
 pub mod hostname;
 pub mod matching;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 use sha3::{Digest, Sha3_256};
 use thiserror::Error;
 
+pub use compare::{Comparison, ReadRule, compare};
 pub use hostname::{Pattern, PatternError};
 
 /// Names of the platform itself; never reachable, whatever a policy says. Each zone covers the name and all below it.
@@ -221,24 +223,6 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// How the rules read back differ from those demanded; empty: not at all. Order does not count, anything else does.
-pub fn differences(demanded: &[Rule], read: &[Rule]) -> Vec<String> {
-    let demanded: BTreeSet<&Rule> = demanded.iter().collect();
-    let read_set: BTreeSet<&Rule> = read.iter().collect();
-    let missing = demanded.difference(&read_set).map(|rule| format!("missing: {}", describe(rule)));
-    let extra = read_set.difference(&demanded).map(|rule| format!("not demanded: {}", describe(rule)));
-    missing.chain(extra).collect()
-}
-
-fn describe(rule: &Rule) -> String {
-    match (&rule.include, &rule.action, &rule.domain) {
-        (Some(preset), _, _) => format!("include {preset}"),
-        (None, action, domain) => {
-            format!("{} {}", action.as_deref().unwrap_or("(no action)"), domain.as_deref().unwrap_or("(no domain)"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,17 +302,6 @@ mod tests {
         let rules = build(demand, true).unwrap();
         assert_eq!(rules.rules().last(), Some(&Rule::new("allow", "*")));
         assert_eq!(rules.rules().len(), PROVIDER_INTERNAL.len() + 1);
-    }
-
-    #[test]
-    fn one_rule_more_or_less_is_a_difference_and_order_is_none() {
-        let demanded = [Rule::new("allow", "a.example.com"), Rule::new("deny", "*")];
-        let turned = [demanded[1].clone(), demanded[0].clone()];
-        assert!(differences(&demanded, &turned).is_empty());
-        assert_eq!(differences(&demanded, &demanded[..1]), ["missing: deny *"]);
-        let more = [demanded[0].clone(), demanded[1].clone(), Rule::new("allow", "b.example.com")];
-        assert_eq!(differences(&demanded, &more), ["not demanded: allow b.example.com"]);
-        assert_eq!(differences(&demanded, &[]).len(), 2, "an empty list is unrestricted and never equal");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::super::session::gather::LiveSprite;
 use crate::{
     api::SandboxSession,
     rules::{
-        egress::{Rule, Ruleset, differences},
+        egress::{ReadRule, Ruleset, compare},
         lockdown::Token,
     },
 };
@@ -41,7 +41,7 @@ pub fn recorded(session: &SandboxSession, demanded: &Ruleset) -> Result<Proof, S
 }
 
 /// Whether the live Sprite is what is on record.
-pub fn prove(proof: &Proof, demanded: &Ruleset, live: &LiveSprite, rules: &[Rule]) -> Result<(), String> {
+pub fn prove(proof: &Proof, demanded: &Ruleset, live: &LiveSprite, rules: &[ReadRule]) -> Result<(), String> {
     if live.id != proof.instance {
         return Err("the live Sprite is another instance than the one on record".to_owned());
     }
@@ -51,14 +51,15 @@ pub fn prove(proof: &Proof, demanded: &Ruleset, live: &LiveSprite, rules: &[Rule
     if !live.private {
         return Err("the live Sprite's URL is not private".to_owned());
     }
-    let found = differences(demanded.rules(), rules);
-    if found.is_empty() { Ok(()) } else { Err(format!("the live rules differ: {}", found.join(", "))) }
+    let found = compare(demanded.rules(), rules);
+    if found.is_equal() { Ok(()) } else { Err(format!("the live rules differ: {}", found.differences.join(", "))) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::{SandboxSessionSpec, reasons::SpritePhase, sandbox_session::*};
+    use crate::rules::egress::Rule;
     use rstest::rstest;
 
     fn session(id: &str, token: Option<String>) -> SandboxSession {
@@ -101,10 +102,11 @@ mod tests {
     fn the_live_sprite_must_be_exactly_what_is_on_record() {
         let demanded = Ruleset::deny_all();
         let proof = recorded(&session("i", Some(token("i"))), &demanded).unwrap();
-        let rules = demanded.rules().to_vec();
+        let read = |rule: &Rule| ReadRule { rule: rule.clone(), unknown: Vec::new() };
+        let rules: Vec<_> = demanded.rules().iter().map(read).collect();
         assert_eq!(prove(&proof, &demanded, &live(), &rules), Ok(()));
         let mut extra = rules.clone();
-        extra.push(Rule { action: Some("allow".into()), domain: Some("example.com".into()), include: None });
+        extra.push(read(&Rule { action: Some("allow".into()), domain: Some("example.com".into()), include: None }));
         for (name, live, rules) in [
             ("instance", LiveSprite { id: "j".into(), ..live() }, &rules),
             ("labels", LiveSprite { ours: false, ..live() }, &rules),

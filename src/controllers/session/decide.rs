@@ -22,17 +22,17 @@ use crate::{
         sandbox_session::{LockdownStatus, SpriteStatus},
     },
     rules::{
-        egress::differences,
-        lockdown::{self, ApplyReason, Decision, Token},
+        egress::compare,
+        lockdown::{self, ApplyReason, Consequence, Decision, FRESH_ATTEMPTS, Token},
     },
 };
 
 use std::time::Duration;
 
+/// How long an instance that is given up may wait for its end.
+const DESTROY_SOON: Duration = Duration::from_millis(500);
 /// Longest pause between Sprites that could not be proved, in seconds.
 const LONGEST_PAUSE: i64 = 300;
-/// Attempts to lock down a fresh instance before it is destroyed.
-pub const FRESH_ATTEMPTS: u32 = 3;
 
 /// Why no Sprite may be made or used now.
 fn obstacle(o: &Observed) -> Option<(SessionReason, String)> {
@@ -251,8 +251,8 @@ fn weakened(o: &Observed, lockdown: &LockdownStatus, live: &LiveSprite) -> Optio
     let rules = live.rules.as_ref()?;
     // Under a policy that changed since, the rules to expect are not known any more; it is relocked anyhow.
     let policy = compiled(o).filter(|c| c.egress.hash() == token.egress)?;
-    let found = differences(policy.egress.rules(), rules);
-    (!found.is_empty()).then(|| found.join(", "))
+    let found = compare(policy.egress.rules(), rules);
+    (!found.is_equal()).then(|| found.differences.join(", "))
 }
 
 fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, live: Option<&LiveSprite>) -> Plan {
@@ -301,7 +301,7 @@ fn apply(
     if asleep && !fresh && !o.wanted() {
         return Plan::report(stale, Next::Change);
     }
-    if fresh && lockdown.attempts >= FRESH_ATTEMPTS {
+    if lockdown::is_spent(fresh, lockdown.attempts) {
         let message = format!("{FRESH_ATTEMPTS} attempts to lock down the fresh Sprite failed; it is destroyed");
         let view = degraded(base, SessionReason::RulesDiffer, message);
         return Plan::act(Effect::Destroy { name: sprite.name, id }, view);
@@ -361,8 +361,11 @@ pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) 
             Plan::report(view, after(o.timing.verify_interval)).remembering(Remember::Proved)
         }
         Err(failure) => {
-            let definite = failure.is_definite();
-            let attempts = lockdown.attempts + u32::from(fresh && definite);
+            let (attempts, wait) = match lockdown::after_failure(failure.kind(), fresh, lockdown.attempts) {
+                Consequence::Again { attempts, pause } => (attempts, pause),
+                // On record first; it is destroyed at the next look, which this write brings about.
+                Consequence::Destroy { attempts } => (attempts, DESTROY_SOON),
+            };
             let view = View {
                 phase: SessionPhase::Degraded,
                 reason: failure.reason(),
@@ -370,7 +373,6 @@ pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) 
                 lockdown: Some(LockdownStatus { attempts, ..lockdown }),
                 ..before
             };
-            let wait = if fresh && definite { Duration::from_millis(500) * attempts } else { failure.retry_after() };
             Plan::report(view, Next::After(wait))
         }
     }

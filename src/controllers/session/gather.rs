@@ -14,7 +14,7 @@ use crate::{
     access::switch::Switch,
     api::{SandboxSession, reasons::SpritePhase},
     rules::{
-        egress::Rule,
+        egress::{ReadRule, Rule},
         session_name::{self, SessionKey},
     },
     sprites::{self, NetworkRule, Priority, Sprite, SpriteState},
@@ -98,7 +98,7 @@ pub struct LiveSprite {
     /// Where it is.
     pub region: Option<String>,
     /// Its rules, when they were read.
-    pub rules: Option<Vec<Rule>>,
+    pub rules: Option<Vec<ReadRule>>,
 }
 
 impl LiveSprite {
@@ -121,11 +121,10 @@ impl LiveSprite {
     }
 }
 
-/// A rule as it was read; a field that we do not know makes it another rule.
-pub fn rule(read: NetworkRule) -> Rule {
+/// A rule as it was read.
+pub fn rule(read: NetworkRule) -> ReadRule {
     let NetworkRule { domain, action, include, unknown } = read;
-    let include = if unknown.is_empty() { include } else { Some(format!("unknown fields {}", unknown.join(", "))) };
-    Rule { action, domain, include }
+    ReadRule { rule: Rule { action, domain, include }, unknown }
 }
 
 /// A rule as it is sent.

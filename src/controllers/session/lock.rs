@@ -13,7 +13,8 @@ use super::{
 use crate::{
     api::reasons::SessionReason,
     rules::{
-        egress::{Ruleset, differences},
+        egress::{Ruleset, compare},
+        lockdown::Failure,
         runner,
     },
     sprites::{self, Awake, ExecError, ExecRequest, Output, Priority, Target, UpdateSprite, UrlSettings},
@@ -52,11 +53,15 @@ impl From<sprites::Error> for LockFailure {
 }
 
 impl LockFailure {
-    /// Whether it says something about this instance, and not only about the way to it.
-    pub const fn is_definite(&self) -> bool {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Failure {
         match self {
-            Self::Differs(_) | Self::UrlPublic | Self::Guest(_) => true,
-            Self::Replaced | Self::Platform(_) | Self::Exec(_) => false,
+            Self::Differs(_) => Failure::RulesDiffer,
+            Self::UrlPublic => Failure::UrlPublic,
+            Self::Replaced => Failure::Replaced,
+            Self::Guest(_) => Failure::Guest,
+            Self::Platform(error) => Failure::NoAnswer(error.retry_after()),
+            Self::Exec(_) => Failure::NoAnswer(None),
         }
     }
 
@@ -67,15 +72,6 @@ impl LockFailure {
             Self::UrlPublic => SessionReason::UrlPublic,
             Self::Replaced | Self::Guest(_) | Self::Platform(_) | Self::Exec(_) => SessionReason::PlatformUnavailable,
         }
-    }
-
-    /// When to try again.
-    pub fn retry_after(&self) -> Duration {
-        let asked = match self {
-            Self::Platform(error) => error.retry_after(),
-            Self::Differs(_) | Self::UrlPublic | Self::Replaced | Self::Guest(_) | Self::Exec(_) => None,
-        };
-        asked.unwrap_or(Duration::from_secs(5))
     }
 }
 
@@ -101,9 +97,17 @@ pub async fn lock(context: &Context, instance: Instance<'_>, rules: &Ruleset) ->
     let wire: Vec<_> = rules.rules().iter().map(network_rule).collect();
     sprites.set_network_policy(&awake.checked(), &wire).await?;
     let read: Vec<_> = sprites.network_policy(&awake).await?.into_iter().map(rule).collect();
-    let found = differences(rules.rules(), &read);
-    if !found.is_empty() {
-        return Err(LockFailure::Differs(found));
+    let found = compare(rules.rules(), &read);
+    if !found.is_equal() {
+        return Err(LockFailure::Differs(found.differences));
+    }
+    if !found.unknown_fields.is_empty() {
+        // No difference, and yet somebody should look what they mean.
+        tracing::warn!(
+            sprite = name,
+            fields = found.unknown_fields.join(", "),
+            "egress rules have fields that are not known"
+        );
     }
     if same(&sprites, name, id).await? != Some("sprite".to_owned()) {
         let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };

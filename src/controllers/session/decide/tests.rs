@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec},
     controllers::{context::Tenant, policy::compile::compile, session::memory::Memory},
-    rules::egress::{Rule, Ruleset},
+    rules::egress::{ReadRule, Rule, Ruleset},
 };
 
 const NOW: i64 = 1_000_000;
@@ -211,6 +211,8 @@ fn a_proved_session_is_ready_and_asks_the_platform_only_when_it_is_due() {
 #[case(Some(Ruleset::deny_all().rules().to_vec()), false)]
 #[case(None, false)]
 fn rules_that_were_weakened_take_the_token_back(#[case] rules: Option<Vec<Rule>>, #[case] lost: bool) {
+    let read = |rules: Vec<Rule>| rules.into_iter().map(|rule| ReadRule { rule, unknown: Vec::new() }).collect();
+    let rules = rules.map(read);
     let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(LiveSprite { rules, ..live() }));
     let plan = decide(&o);
     assert_eq!(reason(&plan) == SessionReason::LockdownLost, lost);
