@@ -4,7 +4,7 @@
 
 mod wiring;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::{coordination::v1::Lease, core::v1::ConfigMap},
@@ -18,7 +18,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::names::{INSTALLATION_CONFIG_MAP, LEASE},
     cli::Config,
-    controllers::context::{SecretFile, Settings},
+    controllers::{
+        context::{SecretFile, Settings},
+        secrets::OwnSecrets,
+    },
     kubernetes::lease::{Elector, Held},
     serve::{
         health::{self, Readiness},
@@ -80,6 +83,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     // A reconcile that waits for its turn holds a worker: what is held back longer comes again by its own back-off.
     let sprites = sprites::Client::new(counted)?.sent_within(TURN);
     let secret = SecretFile(config.session_secret_file.clone());
+    let own = [config.sprites.token.file(), Some(config.session_secret_file.as_path())];
+    let own_secrets = OwnSecrets::new(own.into_iter().flatten().map(Path::to_path_buf).collect());
     // Said before anything else: without a secret nothing is created.
     readiness.set("secret", secret.read().err().map(|problem| problem.to_string()));
 
@@ -108,7 +113,17 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     });
     let settings = settings(&client, &config).await?;
     tracing::info!(installation = settings.installation, "starting controllers");
-    let parts = wiring::Parts { client, sprites, secret, settings, metrics, readiness, lease, scope: config.scope };
+    let parts = wiring::Parts {
+        client,
+        sprites,
+        secret,
+        own_secrets,
+        settings,
+        metrics,
+        readiness,
+        lease,
+        scope: config.scope,
+    };
     let asked = wiring::controllers(parts, working.clone()).await;
     ended.cancel();
     match timeout(GRACE, holding).await {

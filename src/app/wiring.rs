@@ -23,6 +23,7 @@ use crate::{
         error::Error,
         policy, relate, run,
         run::{executions::Executions, reads::Reads},
+        secrets::OwnSecrets,
         session,
         session::memory::Memories,
     },
@@ -44,6 +45,7 @@ pub struct Parts {
     pub client: Client,
     pub sprites: sprites::Client,
     pub secret: SecretFile,
+    pub own_secrets: OwnSecrets,
     pub settings: Settings,
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
@@ -53,7 +55,7 @@ pub struct Parts {
 
 /// Runs every controller until told to stop; whether that is why it ends.
 pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
-    let Parts { client, sprites, secret, settings, metrics, readiness, lease, scope } = parts;
+    let Parts { client, sprites, secret, own_secrets, settings, metrics, readiness, lease, scope } = parts;
     let (switch_sender, switch) = watch::channel(Switch::Frozen);
     let selector = settings.policy_selector.clone();
     let policy_config = watcher::Config { label_selector: selector, ..watcher::Config::default() };
@@ -77,6 +79,7 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
         lease,
         switch: switch.clone(),
         secret,
+        own_secrets,
         policies,
         sessions,
         runs,

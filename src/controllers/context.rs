@@ -20,6 +20,7 @@ use super::{
     driver::Waker,
     policy::{Compilation, Compilations},
     run::{executions::Executions, reads::Reads},
+    secrets::{OwnSecrets, Redactors},
     session::memory::Memories,
 };
 use crate::{
@@ -29,7 +30,10 @@ use crate::{
         names::{CODE_EXECUTION_ENABLED, CODE_EXECUTION_LABEL},
     },
     kubernetes::{lease, scope::Cache},
-    rules::session_name::{SecretError, SessionSecret},
+    rules::{
+        redact::Redactor,
+        session_name::{SecretError, SessionSecret},
+    },
     serve::{health::Readiness, metrics::Metrics},
     sprites,
 };
@@ -126,6 +130,8 @@ pub struct Context {
     pub switch: watch::Receiver<Switch>,
     /// The session secret.
     pub secret: SecretFile,
+    /// What is masked in all output.
+    pub own_secrets: OwnSecrets,
     /// Cached policies.
     pub policies: Cache<ExecutionPolicy>,
     /// Cached sessions.
@@ -154,6 +160,12 @@ impl Context {
     /// The time of day.
     pub fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    /// What masks output before it is stored: the operator's own secrets always, recognisable ones where a policy says so.
+    pub fn redactor(&self, recognised: bool) -> Arc<Redactor> {
+        let Redactors { recognised: all, own } = self.own_secrets.redactors();
+        if recognised { all } else { own }
     }
 
     /// The name of a session's policy.

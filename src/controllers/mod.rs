@@ -10,5 +10,6 @@ pub mod events;
 pub mod policy;
 pub mod relate;
 pub mod run;
+pub mod secrets;
 pub mod session;
 pub mod session_view;

@@ -61,6 +61,11 @@ impl Capture {
         }
     }
 
+    /// Bytes received so far: of stdout, of stderr.
+    pub const fn received(&self) -> (u64, u64) {
+        (self.stdout.received, self.stderr.received)
+    }
+
     /// Whether the whole marker was seen: only then an exit code is the command's.
     pub fn started(&self) -> bool {
         self.matched == Some(self.marker.len())
@@ -80,14 +85,11 @@ impl Capture {
         };
         stream.received = stream.received.saturating_add(rest.len() as u64);
         // Once the cap was passed nothing more is kept: what is stored is a head, without gaps.
-        if !self.passed {
-            let fitting = rest.get(..room.min(rest.len())).unwrap_or_default();
-            stream.kept.extend_from_slice(fitting);
-            self.passed = fitting.len() < rest.len();
-            stream.look_ahead(rest.get(fitting.len()..).unwrap_or_default());
-        } else {
-            stream.look_ahead(rest);
-        }
+        let room = if self.passed { 0 } else { room.min(rest.len()) };
+        let (fitting, over) = rest.split_at(room);
+        stream.kept.extend_from_slice(fitting);
+        stream.look_ahead(over);
+        self.passed |= !over.is_empty();
         if self.passed { Room::Passed } else { Room::Left }
     }
 
@@ -120,7 +122,8 @@ impl Capture {
         }
         let truncated = passed || longer;
         let redacted = stdout.masked || stderr.masked;
-        Captured { stdout: stdout.encode(truncated), stderr: stderr.encode(truncated), truncated, redacted }
+        let over_cap = passed;
+        Captured { stdout: stdout.encode(truncated), stderr: stderr.encode(truncated), over_cap, truncated, redacted }
     }
 }
 
@@ -163,10 +166,20 @@ pub struct Captured {
     pub stdout: Encoded,
     /// Standard error.
     pub stderr: Encoded,
-    /// Something was cut off at the cap.
+    /// More was received than the cap allows.
+    pub over_cap: bool,
+    /// Something was cut off at the cap; a mask that is longer than its secret may be why.
     pub truncated: bool,
     /// Something was masked.
     pub redacted: bool,
+}
+
+impl Captured {
+    /// Nothing of it is stored.
+    pub fn withheld((stdout, stderr): (u64, u64)) -> Self {
+        let none = |bytes| Encoded { text: None, base64: None, bytes };
+        Self { stdout: none(stdout), stderr: none(stderr), over_cap: false, truncated: true, redacted: true }
+    }
 }
 
 /// One stream as it is stored.

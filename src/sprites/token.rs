@@ -22,6 +22,16 @@ pub enum TokenSource {
     File(PathBuf),
 }
 
+impl TokenSource {
+    /// The file that holds it, if one does.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
+}
+
 impl fmt::Debug for TokenSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -17,6 +17,7 @@ mod adversary;
 mod crashes;
 mod egress;
 mod generated;
+mod output;
 mod purity;
 mod runs;
 mod schema;

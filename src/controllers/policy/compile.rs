@@ -11,14 +11,16 @@ use kube::ResourceExt;
 use crate::{
     api::{
         ExecutionPolicy, ExecutionPolicySpec,
-        execution_policy::{AuditEvents, EgressMode, KillOrKeep},
+        execution_policy::{AuditEvents, EgressMode, KillOrKeep, Redact},
         reasons::PolicyReason,
     },
     rules::{
+        combine::Terms,
         command::DenyList,
         egress::{self, Demand, EgressError, Mode, Ruleset},
         environment::{self, EnvironmentError},
         limits::Limits,
+        quota::PolicyQuota,
     },
 };
 
@@ -45,6 +47,18 @@ pub struct Compiled {
     pub kill_leftovers: bool,
     /// Whether Events are published for anomalies only.
     pub only_anomalies: bool,
+    /// How much may be run.
+    pub quota: PolicyQuota,
+    /// Whether recognisable secrets are masked in what is stored.
+    pub redact: bool,
+}
+
+impl Compiled {
+    /// What it says of a Run.
+    pub fn terms(&self) -> Terms<'_> {
+        let Self { name, limits, egress, deny, set, allow, quota, redact, .. } = self;
+        Terms { name, limits, egress, deny, set, allow, quota, redact: *redact }
+    }
 }
 
 /// Why a policy is not in force.
@@ -107,6 +121,14 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
         allow: spec.environment.allow.clone(),
         kill_leftovers: spec.lifecycle.processes_after_run == KillOrKeep::Kill,
         only_anomalies: spec.audit.events == AuditEvents::Anomalies,
+        quota: PolicyQuota {
+            default: spec.quota.concurrent_runs.default,
+            by_tier: spec.quota.concurrent_runs.by_tier.clone(),
+            user: spec.quota.runs_per_day.user,
+            drive: spec.quota.runs_per_day.drive,
+            tenant: spec.quota.runs_per_day.tenant,
+        },
+        redact: spec.output.redact == Redact::Recognised,
     })
 }
 

@@ -193,6 +193,10 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
 
 async fn conclude(context: &Context, o: &Observed, finished: &Finished) -> Result<Next, Error> {
     let mut new = status::finished(&o.run, finished, true, o.now);
+    if !status::fits(&o.run, &new) {
+        tracing::warn!(run = o.run.name_any(), "the object has no room for the output, which is not stored");
+        new = status::finished(&o.run, finished, false, o.now);
+    }
     match write(context, o, &new).await {
         Ok(()) => {}
         Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {

@@ -26,8 +26,10 @@ use crate::{
     api::{Run, SandboxSession, reasons::Evidence, values::GoDuration},
     kubernetes::apply::within,
     rules::{
+        combine,
         outcome::{self, Outcome, Stop},
         output::{Capture, Captured, Source},
+        redact::LOOKAHEAD,
         runner::{self, Guard},
     },
     sprites::{self, Awake, ExecEvent, Priority},
@@ -49,19 +51,26 @@ pub struct Limits {
     pub timeout: Duration,
     /// Its output cap.
     pub output: u64,
+    /// Whether recognisable secrets are masked in what is stored.
+    pub redact: bool,
 }
 
 /// The limits of a Run that is found running: those of its policies as they are now.
 pub fn limits(o: &Observed) -> Limits {
-    let of = |policy: &PolicyView| match policy {
-        PolicyView::Ready(compiled) => Some(compiled.limits.clone()),
+    let of = |policy: &'_ PolicyView| match policy {
+        PolicyView::Ready(compiled) => Some(Arc::clone(compiled)),
         PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
     };
-    let policies = [of(&o.session_policy), o.run_policy.as_ref().and_then(of)];
-    let tightest = policies.into_iter().flatten().reduce(|a, b| a.tightened_by(&b));
+    let policies: Vec<_> = std::iter::once(&o.session_policy).chain(o.run_policy.as_ref()).filter_map(of).collect();
+    let tightest = combine::limits(policies.iter().map(|policy| &policy.limits));
     let asked = o.run.spec.timeout.as_ref().map(GoDuration::get);
-    let timeout = tightest.as_ref().map_or(Duration::from_secs(30), |l| l.timeout);
-    Limits { timeout: asked.unwrap_or(timeout), output: tightest.map_or(64 << 10, |l| l.output) }
+    // Without any policy: what a policy that says nothing would give, and nothing unmasked.
+    let known = !policies.is_empty();
+    Limits {
+        timeout: asked.unwrap_or(if known { tightest.timeout } else { Duration::from_secs(30) }),
+        output: if known { tightest.output } else { 64 << 10 },
+        redact: !known || policies.iter().any(|policy| policy.redact),
+    }
 }
 
 /// How long an end is looked for.
@@ -244,7 +253,7 @@ impl Adoption<'_> {
             Guard::Started => (self.spool(&on, &uid).await, None),
             Guard::Record { ran, .. } => (self.spool(&on, &uid).await, u64::try_from(ran.as_millis()).ok()),
         };
-        let past_cap = captured.as_ref().is_some_and(|captured| captured.truncated);
+        let past_cap = captured.as_ref().is_some_and(|captured| captured.over_cap);
         let asked = self.stopped.or(*stop.borrow());
         let stop = asked.or(past_cap.then_some(Stop::OutputLimit));
         // Killed without anybody's asking: its time was over.
@@ -309,14 +318,15 @@ impl Adoption<'_> {
 
     /// What the guest kept of the output, under the cap; its spools hold more than that, so output past it is seen.
     async fn spool(&self, on: &Awake, uid: &str) -> Option<Captured> {
-        let most = self.limits.output.saturating_add(1);
+        // One byte more than is looked at: whether a stream went on is seen by it.
+        let most = self.limits.output.saturating_add(LOOKAHEAD as u64 + 1);
         let stdout = self.read(on, uid, "stdout", most).await.ok()?;
         let stderr = self.read(on, uid, "stderr", most).await.ok()?;
         // The spools begin after the marker.
         let mut capture = Capture::new(self.limits.output, "");
         capture.push(Source::Stdout, &stdout);
         capture.push(Source::Stderr, &stderr);
-        Some(capture.finish())
+        Some(exec::store(self.context, capture, self.limits.redact).await)
     }
 
     async fn read(&self, on: &Awake, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {

@@ -23,10 +23,11 @@ use crate::{
         values::GoDuration,
     },
     rules::{
+        combine::{self, Effective},
         command,
         egress::Ruleset,
-        environment,
-        limits::{self, Limits},
+        fit,
+        limits::Limits,
         outcome::{Outcome, Stop},
         path,
     },
@@ -77,6 +78,8 @@ pub struct Start {
     pub session: Arc<SandboxSession>,
     /// What it has on record.
     pub proof: Proof,
+    /// Whether recognisable secrets are masked in what is stored.
+    pub redact: bool,
     /// The rules that the live Sprite must have.
     pub egress: Ruleset,
     /// The policy that is recorded: the session's.
@@ -232,12 +235,12 @@ fn gate(o: &Observed) -> Plan {
         let message = "the namespace is not opted in: label it sprite-operator.io/code-execution=enabled";
         return denied(RunReason::TenantNotEnabled, message);
     }
-    let policies = match policies(o) {
+    let (policy, effective) = match policies(o) {
         Ok(policies) => policies,
         Err(outcome) => return Plan::Finish(outcome),
     };
-    let limits = policies.limits();
-    let checked = match check(o, &policies, &limits) {
+    let limits = effective.limits.clone();
+    let checked = match check(o, &effective) {
         Ok(checked) => checked,
         Err(outcome) => return Plan::Finish(outcome),
     };
@@ -270,7 +273,7 @@ fn gate(o: &Observed) -> Plan {
     if let Some(cause) = not_ready(o, &session) {
         return wait(cause, Next::Change);
     }
-    let proof = match prove::recorded(&session, &policies.session.egress) {
+    let proof = match prove::recorded(&session, effective.egress) {
         Ok(proof) => proof,
         Err(why) => return wait(format!("SessionNotReady: SandboxSession {}: {why}", o.session_name), Next::Change),
     };
@@ -285,9 +288,10 @@ fn gate(o: &Observed) -> Plan {
         session.status.as_ref().and_then(|s| s.conditions.get("DataLost").filter(|c| c.status == "True").cloned());
     Plan::Start(Box::new(Start {
         proof,
-        egress: policies.session.egress.clone(),
-        policy: (policies.session.name.clone(), policies.session.generation),
-        kill_leftovers: policies.session.kill_leftovers,
+        egress: effective.egress.clone(),
+        redact: effective.redact,
+        policy: (policy.name.clone(), policy.generation),
+        kill_leftovers: policy.kill_leftovers,
         timeout: checked.timeout,
         directory: checked.directory,
         environment: checked.environment,
@@ -295,17 +299,6 @@ fn gate(o: &Observed) -> Plan {
         limits,
         session,
     }))
-}
-
-struct Policies<'a> {
-    session: &'a Compiled,
-    run: Option<&'a Compiled>,
-}
-
-impl Policies<'_> {
-    fn limits(&self) -> Limits {
-        self.run.map_or_else(|| self.session.limits.clone(), |run| self.session.limits.tightened_by(&run.limits))
-    }
 }
 
 fn in_force(policy: &PolicyView) -> Result<&Compiled, Outcome> {
@@ -325,19 +318,15 @@ fn in_force(policy: &PolicyView) -> Result<&Compiled, Outcome> {
     }
 }
 
-fn policies(o: &Observed) -> Result<Policies<'_>, Outcome> {
+/// What holds for the Run, and the session's policy.
+fn policies(o: &Observed) -> Result<(&Compiled, Effective<'_>), Outcome> {
     let session = in_force(&o.session_policy)?;
     let run = o.run_policy.as_ref().map(in_force).transpose()?;
-    if let Some(run) = run
-        && run.egress.hash() != session.egress.hash()
-    {
-        let message = format!(
-            "ExecutionPolicy {} demands other egress than {}, which the session's Sprite has: use a session under it",
-            run.name, session.name
-        );
-        return Err(Outcome::denied(RunReason::PolicyNotApplicable, message));
-    }
-    Ok(Policies { session, run })
+    let effective = combine::combine(session.terms(), run.map(Compiled::terms), None).map_err(|errors| {
+        let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Outcome::denied(RunReason::PolicyNotApplicable, all.join("; "))
+    })?;
+    Ok((session, effective))
 }
 
 struct Checked {
@@ -347,7 +336,7 @@ struct Checked {
 }
 
 /// What the spec itself says, against the policy; all complaints at once.
-fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Checked, Outcome> {
+fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
     let spec = &o.run.spec;
     let Some(bash) = &spec.bash else {
         let message = "this version runs bash only: write spec.bash in place of a file operation";
@@ -362,26 +351,25 @@ fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Check
         );
     }
     let size = |text: &str| u64::try_from(text.len()).unwrap_or(u64::MAX);
-    for error in limits.check_sizes(size(&bash.command), bash.stdin.as_deref().map_or(0, size)) {
+    for error in effective.limits.check_sizes(size(&bash.command), bash.stdin.as_deref().map_or(0, size)) {
         complain(RunReason::LimitExceeded, error.to_string());
     }
-    let timeout = limits.timeout_for(spec.timeout.as_ref().map(GoDuration::get));
+    let timeout = effective.limits.timeout_for(spec.timeout.as_ref().map(GoDuration::get));
     if let Err(error) = &timeout {
         complain(RunReason::LimitExceeded, error.to_string());
     }
-    let encoded = serde_json::to_vec(o.run.as_ref()).map_or(usize::MAX, |bytes| bytes.len());
-    if encoded != usize::MAX && !limits::leaves_room(encoded) {
+    // A Run that cannot be written as JSON was never read as such.
+    let size = fit::stored_size(o.run.as_ref()).unwrap_or(usize::MAX);
+    if !fit::leaves_room(size) {
         let message =
-            format!("the Run has {encoded} bytes, so its output could not be stored: make command or stdin smaller");
+            format!("the Run has {size} bytes, so its output could not be stored: make command or stdin smaller");
         complain(RunReason::TooLarge, message);
     }
-    for policy in std::iter::once(policies.session).chain(policies.run) {
-        if let Some(expression) = policy.deny.denies(&bash.command) {
-            complain(
-                RunReason::BlockedCommand,
-                format!("the command matches `{expression}`, which ExecutionPolicy {} denies", policy.name),
-            );
-        }
+    for (policy, expression) in effective.denies(&bash.command) {
+        complain(
+            RunReason::BlockedCommand,
+            format!("the command matches `{expression}`, which ExecutionPolicy {policy} denies"),
+        );
     }
     if let Some(finding) = command::forbidden_target(&bash.command) {
         complain(RunReason::BlockedCommand, finding.to_string());
@@ -391,12 +379,7 @@ fn check(o: &Observed, policies: &Policies<'_>, limits: &Limits) -> Result<Check
         complain(RunReason::PathEscape, format!("bash.cwd: {error}"));
     }
     let own: Vec<_> = bash.env.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
-    let allow: Vec<_> = policies.session.allow.iter().map(String::as_str).collect();
-    // A Run's own policy tightens: what it does not allow is not allowed.
-    let allow: Vec<_> =
-        allow.into_iter().filter(|name| policies.run.is_none_or(|run| run.allow.iter().any(|n| n == name))).collect();
-    let set: Vec<_> = policies.session.set.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    let environment = environment::combine(&set, &allow, &own);
+    let environment = effective.environment(&own);
     for error in environment.as_ref().err().into_iter().flatten() {
         complain(RunReason::InvalidEnvironment, format!("bash.env: {error}"));
     }

@@ -26,6 +26,7 @@ use crate::{
     rules::{
         outcome::{self, ExecSeen, Outcome, Stop, Verdict},
         output::{Capture, Captured, Room, Source},
+        redact::LOOKAHEAD,
         runner::{self, Launch},
     },
     sprites::{self, Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop},
@@ -68,7 +69,8 @@ pub async fn execute(
         uid: &uid,
         nonce: &start.proof.nonce,
         backstop: start.timeout + BACKSTOP,
-        spool: start.limits.output,
+        // Past the cap, as much as redaction looks ahead.
+        spool: start.limits.output.saturating_add(LOOKAHEAD as u64),
         environment: &start.environment,
         directory: &start.directory,
         script: &bash.command,
@@ -104,7 +106,7 @@ pub async fn execute(
     let capture = Capture::new(start.limits.output, runner::start_marker(&uid));
     let deadline = began + start.timeout;
     let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
-    let watched = Watched { context: &context, place, deadline };
+    let watched = Watched { context: &context, place, deadline, redact: start.redact };
     let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
     let confirmed = watched.swept(&end).await;
     let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: Instant::now() >= deadline };
@@ -148,7 +150,7 @@ fn adoptable(start: &Start, started_at: Timestamp) -> (adopt::Place, adopt::Limi
         instance: start.proof.instance.clone(),
         started_at,
     };
-    (place, adopt::Limits { timeout: start.timeout, output: start.limits.output })
+    (place, adopt::Limits { timeout: start.timeout, output: start.limits.output, redact: start.redact })
 }
 
 fn never(context: &Context, why: &str) -> Finished {
@@ -231,6 +233,7 @@ struct Watched<'a> {
     context: &'a Context,
     place: kill::Place<'a>,
     deadline: Instant,
+    redact: bool,
 }
 
 impl Watched<'_> {
@@ -290,7 +293,7 @@ impl Watched<'_> {
             exit,
             started: capture.started(),
             stop: stopped,
-            captured: capture.finish(),
+            captured: store(self.context, capture, self.redact).await,
             id: exec.session_id().map(str::to_owned),
         }
     }
@@ -325,6 +328,18 @@ pub async fn asked(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
         Ok(Some(reason)) => reason,
         Ok(None) | Err(_) => std::future::pending().await,
     }
+}
+
+/// What is to be stored of the output. Beside the other tasks: redaction of a full cap may take some milliseconds.
+pub async fn store(context: &Context, capture: Capture, recognised: bool) -> Captured {
+    let redactor = context.redactor(recognised);
+    let received = capture.received();
+    let stored = tokio::task::spawn_blocking(move || capture.finish(&redactor)).await;
+    stored.unwrap_or_else(|error| {
+        // What could not be looked through is not stored.
+        tracing::error!(%error, "output could not be redacted and is withheld");
+        Captured::withheld(received)
+    })
 }
 
 fn over(room: Room) -> Option<Stop> {

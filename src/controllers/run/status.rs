@@ -15,7 +15,8 @@ use crate::{
         run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
     },
     rules::{
-        outcome::Outcome,
+        fit,
+        outcome::{self, Outcome, Story},
         output::{Captured, Encoded},
     },
 };
@@ -27,26 +28,15 @@ const MESSAGE_MAX: usize = 1024;
 fn conditions(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Timestamp) -> Conditions {
     let old = run.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
     let word = reason.as_str();
-    let admitted = match phase {
-        RunPhase::Pending => Truth::Unknown,
-        RunPhase::Running => Truth::True,
-        RunPhase::Denied => Truth::False,
-        RunPhase::Succeeded | RunPhase::Failed | RunPhase::Unknown | RunPhase::Cancelled => {
-            Truth::from(old.is_true("Admitted"))
-        }
-    };
-    let succeeded = match phase {
-        RunPhase::Pending | RunPhase::Running | RunPhase::Unknown => Truth::Unknown,
-        RunPhase::Succeeded => Truth::True,
-        RunPhase::Failed | RunPhase::Cancelled | RunPhase::Denied => Truth::False,
-    };
-    let over = phase.is_terminal();
+    let Story { admitted, succeeded, finished } = outcome::story(phase, old.is_true("Admitted"));
+    let truth = |told: Option<bool>| told.map_or(Truth::Unknown, Truth::from);
+    let admitted = truth(admitted);
     let signals = vec![
         // Once admitted it stays so, whatever comes of it: its reason is that of the start.
         Signal::new("Admitted", admitted, if admitted == Truth::True { RunReason::Started.as_str() } else { word }),
-        Signal::new("Succeeded", succeeded, word).because(message),
-        Signal::new("Finished", over, word),
-        Signal::new("Reconciling", !over, word),
+        Signal::new("Succeeded", truth(succeeded), word).because(message),
+        Signal::new("Finished", finished, word),
+        Signal::new("Reconciling", !finished, word),
         Signal::new("Stalled", false, word),
     ];
     old.merged(signals, run.metadata.generation, now)
@@ -129,6 +119,12 @@ pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> 
     }
 }
 
+/// Whether the object can be stored with this status.
+pub fn fits(run: &Run, status: &RunStatus) -> bool {
+    let whole = Run { status: Some(status.clone()), ..run.clone() };
+    fit::stored_size(&whole).is_some_and(fit::fits)
+}
+
 fn output(captured: &Captured, incomplete: bool, store: bool) -> Output {
     let stream = |encoded: &Encoded| Stream {
         text: encoded.text.clone().filter(|text| store && !text.is_empty()),
@@ -139,7 +135,7 @@ fn output(captured: &Captured, incomplete: bool, store: bool) -> Output {
         stdout: stream(&captured.stdout),
         stderr: stream(&captured.stderr),
         truncated: captured.truncated,
-        redacted: false,
+        redacted: captured.redacted,
         incomplete,
         stored: store,
     }

@@ -119,7 +119,7 @@ fn a_secret_that_the_cut_goes_through_is_masked_all_the_same() {
                 let kept = captured.stdout.text.unwrap();
                 let most = redactor.redact(text).text.len() as u64;
                 assert!(whole.starts_with(&kept) && kept.len() as u64 == cap.min(most), "{cap}: {kept}");
-                assert!(captured.truncated && captured.redacted);
+                assert!(captured.over_cap && captured.truncated && captured.redacted);
                 assert_eq!(captured.stdout.bytes, text.len() as u64, "what was received is what is counted");
             }
         }
@@ -131,6 +131,7 @@ fn a_mask_that_is_longer_than_its_secret_stays_within_the_cap() {
     let captured = stored("PASSWORD=a1b2", 13, 5, &Redactor::default());
     assert_eq!(captured.stdout.text.as_deref(), Some("PASSWORD=REDA"));
     assert!(captured.truncated && captured.redacted, "that something was cut off is said");
+    assert!(!captured.over_cap, "and that the command kept to the cap");
     let captured = stored("PASSWORD=a1b2", 17, 5, &Redactor::default());
     assert_eq!((captured.stdout.text.as_deref(), captured.truncated), (Some("PASSWORD=REDACTED"), false));
     // The cap is shared: neither stream loses all of it to the other.

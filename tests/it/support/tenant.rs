@@ -41,7 +41,7 @@ pub struct Tenant {
     /// Flags added to the operator's.
     pub flags: Vec<String>,
     kubeconfig: PathBuf,
-    token: String,
+    pub token: String,
     http: reqwest::Client,
 }
 
