@@ -19,3 +19,6 @@ pub mod record;
 pub mod redact;
 pub mod runner;
 pub mod session_name;
+
+#[cfg(test)]
+mod scenarios;

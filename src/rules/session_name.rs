@@ -114,6 +114,11 @@ pub fn conversation_session(drive: &str, conversation: &str) -> String {
     format!("c-{}", hex(&digest.finalize()).chars().take(32).collect::<String>())
 }
 
+/// What stands for a user where a name or a label is needed: 32 hex of SHA3-256. User names are opaque and of any length.
+pub fn user_digest(user: &str) -> String {
+    hex(&Sha3_256::digest(user.as_bytes())).chars().take(32).collect()
+}
+
 /// The name of the session that a Run has of its own.
 pub fn run_session(run_uid: &str) -> String {
     format!("run-{run_uid}")
