@@ -465,6 +465,8 @@ fn edges_of_the_rules_hold() {
     assert_eq!(redact(&redact(path)), redact(path), "a path is not read as user and password");
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
+    let about = ["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""].concat();
+    assert_eq!(redact(&redact(&about)), redact(&about), "what is masked does not speak of a secret");
     let scheme = ["API_KEY://bob:", "hunter2", "@git.example.com"].concat();
     assert_eq!(redact(&scheme), "API_KEY://bob:REDACTED@git.example.com");
     assert_eq!(redact(&redact(&scheme)), redact(&scheme), "a scheme is no name of a secret");

@@ -205,7 +205,7 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         // A sentence about the secret, not the secret.
         let sentence =
             value.split_whitespace().filter(|w| w.chars().all(|c| c.is_alphabetic() || ".,?!:'".contains(c))).count();
-        let about = NAMING.iter().any(|n| lower.contains(n));
+        let about = value.split_whitespace().any(speaks_of_a_secret);
         // A phrase may be a password: only what begins or speaks as prose about one is none.
         let prose = match key.kind {
             Kind::Human => about || lower.split_whitespace().next().is_some_and(is_keyword),
@@ -235,6 +235,14 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         Kind::Machine => is_random_enough(value, digit),
         Kind::Authorization | Kind::Cookie => true,
     }
+}
+
+/// A plain word for a secret. Only one that no rule masks counts: else the text would read otherwise the second time.
+fn speaks_of_a_secret(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| ".,;:!?'\"()`".contains(c));
+    let head = word.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or(word);
+    let plain = word.len() <= 24 && head.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    plain && NAMING.iter().any(|name| word.to_ascii_lowercase().contains(name))
 }
 
 /// A plain word is taken for a password where it is all that is said: `password: hunter`, not `token: unexpected end`.
