@@ -17,9 +17,6 @@ use crate::rules::environment::{self, EnvironmentError};
 use crate::rules::path::{self, PathError};
 use crate::rules::redact::Redactor;
 
-/// Most characters of a path.
-const PATH_CHARACTERS: usize = 4096;
-
 /// What becomes of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -273,21 +270,17 @@ fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
 }
 
 fn file(text: &str) -> Judgement {
-    let characters = text.chars().count();
-    if characters > PATH_CHARACTERS {
-        let message = format!("the path: {}", bounds::too_long(characters, PATH_CHARACTERS));
-        return Judgement::refuse(RunReason::InvalidSpec.as_str(), "Length", message);
-    }
     match path::file(text) {
         Ok(resolved) => Judgement::accept("Workspace", resolved, ""),
         Err(error) => {
             let rule = match &error {
                 PathError::Empty => "Empty",
                 PathError::Nul => "Nul",
+                PathError::Long(_) => "Length",
                 PathError::Escape(_) => "Escape",
                 PathError::Root(_) => "Root",
             };
-            Judgement::refuse(RunReason::PathEscape.as_str(), rule, error.to_string())
+            Judgement::refuse(error.reason().as_str(), rule, error.to_string())
         }
     }
 }
@@ -305,11 +298,9 @@ fn variable(pair: &str, policy: Option<&ExecutionPolicySpec>) -> Judgement {
             EnvironmentError::Twice(_) => "Twice",
             EnvironmentError::Nul(_) => "Nul",
             EnvironmentError::TooMany(_) => "TooMany",
+            EnvironmentError::LongName(_) | EnvironmentError::LongValue(..) => "Length",
         };
         return refuse(rule, error.to_string());
-    }
-    if let Some(message) = too_long(name, value) {
-        return refuse("Length", message);
     }
     let allowed = policy.is_none_or(|spec| spec.environment.allow.iter().any(|allowed| allowed == name));
     if !allowed {
@@ -317,15 +308,6 @@ fn variable(pair: &str, policy: Option<&ExecutionPolicySpec>) -> Judgement {
     }
     let message = if policy.is_none() { "if the policy allows it in environment.allow" } else { "" };
     Judgement::accept("Name", json!({"name": name, "value": value}), message)
-}
-
-/// How a variable passes what the API server takes.
-fn too_long(name: &str, value: &str) -> Option<String> {
-    if name.len() > bounds::NAME_CHARACTERS {
-        return Some(format!("the name: {}", bounds::too_long(name.len(), bounds::NAME_CHARACTERS)));
-    }
-    let (many, most) = (value.len(), bounds::VALUE_BYTES);
-    (many > most).then(|| format!("the value of `{name}` has {many} bytes: write at most {most} (32Ki)"))
 }
 
 fn redacted(text: &str) -> Judgement {

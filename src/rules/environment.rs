@@ -6,6 +6,10 @@ use thiserror::Error;
 
 /// Most variables handed to one command.
 pub const MAX_VARIABLES: usize = 256;
+/// Longest name, in bytes.
+pub const NAME_MAX: usize = 256;
+/// Longest value, in bytes: 32Ki.
+pub const VALUE_MAX: usize = 32 << 10;
 
 /// Names that change how programs are loaded, found, started or reach the network; nobody sets them.
 const RESERVED: &[&str] = &[
@@ -69,6 +73,12 @@ pub enum EnvironmentError {
     /// NUL cannot be in an environment.
     #[error("the value of `{0}` holds a NUL character: remove it")]
     Nul(String),
+    /// A name longer than [`NAME_MAX`].
+    #[error("a variable name has {0} bytes: write at most 256")]
+    LongName(usize),
+    /// A value longer than [`VALUE_MAX`].
+    #[error("the value of `{0}` has {1} bytes: write at most 32768 (32Ki)")]
+    LongValue(String, usize),
     /// More than can be handed over.
     #[error("{0} variables are too many: set at most 256")]
     TooMany(usize),
@@ -79,6 +89,9 @@ pub type Variable<'a> = (&'a str, &'a str);
 
 /// Why a name may not be set by anybody, if so.
 pub fn check(name: &str, value: &str) -> Result<(), EnvironmentError> {
+    if name.len() > NAME_MAX {
+        return Err(EnvironmentError::LongName(name.len()));
+    }
     let mut bytes = name.bytes();
     let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     if !head || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
@@ -90,6 +103,9 @@ pub fn check(name: &str, value: &str) -> Result<(), EnvironmentError> {
     }
     if value.contains('\0') {
         return Err(EnvironmentError::Nul(name.to_owned()));
+    }
+    if value.len() > VALUE_MAX {
+        return Err(EnvironmentError::LongValue(name.to_owned(), value.len()));
     }
     Ok(())
 }
@@ -157,6 +173,14 @@ mod tests {
     #[case("NODE_ENV", "test", true)]
     fn a_variable_is_checked_by_name_and_value(#[case] name: &str, #[case] value: &str, #[case] good: bool) {
         assert_eq!(check(name, value).is_ok(), good);
+    }
+
+    #[test]
+    fn names_and_values_have_their_length() {
+        let name = |len| check(&"A".repeat(len), "");
+        assert_eq!((name(256), name(257)), (Ok(()), Err(EnvironmentError::LongName(257))));
+        let value = |len| check("A", &"x".repeat(len));
+        assert_eq!((value(32_768), value(32_769)), (Ok(()), Err(EnvironmentError::LongValue("A".to_owned(), 32_769))));
     }
 
     #[rstest]

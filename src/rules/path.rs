@@ -4,8 +4,12 @@
 
 use thiserror::Error;
 
+use crate::api::reasons::RunReason;
+
 /// The root of everything a Run may name.
 pub const ROOT: &str = "/workspace";
+/// Longest path, absolute and resolved, in bytes: Linux's `PATH_MAX` without its NUL.
+pub const LONGEST: usize = 4095;
 
 /// Why a path was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -13,6 +17,9 @@ pub enum PathError {
     /// Nothing there.
     #[error("the path is empty: write one relative to /workspace, or absolute under it")]
     Empty,
+    /// Longer than [`LONGEST`], as written or resolved.
+    #[error("the path has {0} bytes with /workspace: write at most 4095")]
+    Long(usize),
     /// NUL cannot be in a path.
     #[error("the path holds a NUL character: remove it")]
     Nul,
@@ -24,9 +31,23 @@ pub enum PathError {
     Root(String),
 }
 
+impl PathError {
+    /// The reason of a refusal: a mistake is told from an attempt to get out, which is an anomaly.
+    pub const fn reason(&self) -> RunReason {
+        match self {
+            Self::Empty | Self::Long(_) | Self::Root(_) => RunReason::InvalidSpec,
+            Self::Nul | Self::Escape(_) => RunReason::PathEscape,
+        }
+    }
+}
+
 /// A directory under the workspace, the workspace itself included; absolute and without `.` and `..`.
 pub fn directory(path: &str) -> Result<String, PathError> {
     let resolved = resolve(path)?;
+    let long = path.len().max(resolved.len());
+    if long > LONGEST {
+        return Err(PathError::Long(long));
+    }
     // A path whose decoded form climbs is refused too, as written and as resolved: some layer may decode it. What is no
     // UTF-8 when decoded holds the same dots and slashes.
     for text in [path, &resolved] {
@@ -110,6 +131,23 @@ mod tests {
     #[case("100%/x", "/workspace/100%/x")]
     fn a_path_inside_is_made_absolute(#[case] path: &str, #[case] resolved: &str) {
         assert_eq!(directory(path).unwrap(), resolved);
+    }
+
+    #[test]
+    fn a_path_has_its_length_as_written_and_resolved() {
+        let long = |len: usize| "x".repeat(len);
+        assert!(directory(&long(4095 - 11)).is_ok());
+        assert_eq!(directory(&long(4095 - 10)), Err(PathError::Long(4096)));
+        assert_eq!(directory(&format!("{}x", "./".repeat(2048))), Err(PathError::Long(4097)));
+    }
+
+    #[rstest]
+    #[case("", RunReason::InvalidSpec)]
+    #[case(".", RunReason::InvalidSpec)]
+    #[case("..", RunReason::PathEscape)]
+    #[case("a%00b", RunReason::PathEscape)]
+    fn a_mistake_is_no_attempt_to_get_out(#[case] path: &str, #[case] reason: RunReason) {
+        assert_eq!(file(path).unwrap_err().reason(), reason);
     }
 
     #[rstest]

@@ -376,7 +376,7 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
     }
     let directory = bash.cwd.as_deref().map_or_else(|| Ok(path::ROOT.to_owned()), path::directory);
     if let Err(error) = &directory {
-        complain(RunReason::PathEscape, format!("bash.cwd: {error}"));
+        complain(error.reason(), format!("bash.cwd: {error}"));
     }
     let own: Vec<_> = bash.env.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
     let environment = effective.environment(&own);

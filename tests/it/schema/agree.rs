@@ -204,7 +204,15 @@ async fn on_paths_and_commands() {
     let mut trials = Vec::new();
     let text = |case: &Value| case["in"].as_str().unwrap().to_owned();
     let mut paths: Vec<_> = cases("paths.jsonl").iter().map(text).collect();
-    paths.extend([String::new(), "a\0b".to_owned(), "p".repeat(4096), "p".repeat(4097), "é".repeat(4096)]);
+    paths.extend([
+        String::new(),
+        "a\0b".to_owned(),
+        "p".repeat(4084),
+        "p".repeat(4085),
+        "p".repeat(4097),
+        "é".repeat(2042),
+        "é".repeat(4096),
+    ]);
     for path in paths {
         let what = |field| format!("{:.40} in {field}", path.escape_debug().to_string());
         let cwd = json!({"bash": {"cwd": path}});

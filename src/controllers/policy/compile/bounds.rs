@@ -22,10 +22,6 @@ pub const EXPRESSIONS: usize = 64;
 pub const EXPRESSION_BYTES: usize = 512;
 /// Most variables of `environment.set`, and names of `environment.allow`.
 pub const VARIABLES: usize = 128;
-/// Most characters of the name of a variable.
-pub const NAME_CHARACTERS: usize = 256;
-/// Most bytes of the value of a variable.
-pub const VALUE_BYTES: usize = 32 << 10;
 /// Shortest time that a command may be given.
 pub const SHORTEST: Duration = Duration::from_millis(1);
 /// Longest life of an idle Sprite.
@@ -137,21 +133,6 @@ fn texts(spec: &ExecutionPolicySpec) -> Vec<String> {
             errors.push(format!(
                 "commands.deny[{at}]: the expression has {many} bytes: write at most {EXPRESSION_BYTES}, split it into several"
             ));
-        }
-    }
-    for (at, variable) in spec.environment.set.iter().enumerate() {
-        let many = variable.value.len();
-        if many > VALUE_BYTES {
-            errors
-                .push(format!("environment.set[{at}].value: it has {many} bytes: write at most {VALUE_BYTES} (32Ki)"));
-        }
-    }
-    let set = spec.environment.set.iter().enumerate().map(|(at, v)| (format!("environment.set[{at}].name"), &v.name));
-    let allow = spec.environment.allow.iter().enumerate().map(|(at, name)| (format!("environment.allow[{at}]"), name));
-    for (field, name) in set.chain(allow) {
-        let many = name.chars().count();
-        if many > NAME_CHARACTERS {
-            errors.push(format!("{field}: {}", too_long(many, NAME_CHARACTERS)));
         }
     }
     errors

@@ -142,6 +142,6 @@ fn the_schema_has_the_same_bounds() {
     assert_eq!(schema("environment.set")["maxItems"], json!(bounds::VARIABLES));
     assert_eq!(schema("environment.allow")["maxItems"], json!(bounds::VARIABLES));
     let variable = schema("environment.set")["items"]["properties"].clone();
-    assert_eq!(variable["name"]["maxLength"], json!(bounds::NAME_CHARACTERS));
-    assert_eq!(variable["value"]["maxLength"], json!(bounds::VALUE_BYTES));
+    assert_eq!(variable["name"]["maxLength"], json!(environment::NAME_MAX));
+    assert_eq!(variable["value"]["maxLength"], json!(environment::VALUE_MAX));
 }
