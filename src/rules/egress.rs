@@ -227,6 +227,7 @@ pub fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rstest::rstest;
 
     fn list(entries: &[&str]) -> Vec<String> {
         entries.iter().map(|e| (*e).to_owned()).collect()
@@ -255,6 +256,15 @@ mod tests {
     fn deny_all_is_exactly_one_rule_and_never_an_empty_list() {
         let rules = build(Demand { mode: Mode::DenyAll, allow: &[], deny: &[], defaults: false }, false).unwrap();
         assert_eq!(rules.rules(), [Rule::new("deny", "*")]);
+    }
+
+    #[rstest]
+    #[case::an_allow(&["example.com"], false)]
+    #[case::a_preset(&[], true)]
+    #[case::both(&["example.com"], true)]
+    fn deny_all_with_something_allowed_is_refused(#[case] allow: &[&str], #[case] defaults: bool) {
+        let demand = Demand { mode: Mode::DenyAll, allow: &list(allow), deny: &[], defaults };
+        assert_eq!(build(demand, true).unwrap_err(), [EgressError::DenyAllAllows]);
     }
 
     #[test]
