@@ -263,6 +263,45 @@ mod tests {
         );
     }
 
+    #[rstest]
+    #[case::space("exa mple.com", PatternError::Blank)]
+    #[case::control("exa\u{7}mple.com", PatternError::Blank)]
+    #[case::numbers_that_are_no_address("1.2.3.4.5", PatternError::Address)]
+    #[case::no_punycode("xn--\u{fc}.example", PatternError::Form)]
+    fn a_refusal_names_its_cause(#[case] entry: &str, #[case] why: PatternError) {
+        assert_eq!(Pattern::parse(entry), Err(why));
+    }
+
+    #[test]
+    fn a_name_has_253_characters_at_most() {
+        let label = "a".repeat(63);
+        let name = |last: usize| format!("{label}.{label}.{label}.{}", "b".repeat(last));
+        assert_eq!(Pattern::parse(&name(61)).map(|pattern| pattern.to_string()), Ok(name(61)));
+        assert_eq!(Pattern::parse(&name(62)), Err(PatternError::Form));
+        assert_eq!(Pattern::parse(&name(63)), Err(PatternError::Form));
+    }
+
+    #[test]
+    fn a_host_that_is_asked_for_may_hold_an_underscore_and_nothing_else_that_an_entry_may_not() {
+        assert_eq!(Pattern::host("_api.internal").as_deref(), Ok("_api.internal"));
+        assert_eq!(Pattern::host("*.example.com"), Err(PatternError::Form));
+    }
+
+    #[rstest]
+    #[case::itself("example.com", "example.com", true)]
+    #[case::not_its_own_top("example.com", "*.example.com", false)]
+    #[case::a_name_below("a.example.com", "*.example.com", true)]
+    #[case::a_name_beside("xexample.com", "*.example.com", false)]
+    #[case::all_below_over_a_name("*.example.com", "a.example.com", true)]
+    #[case::all_below_but_the_top("*.example.com", "example.com", false)]
+    #[case::the_same_zone("*.example.com", "*.example.com", true)]
+    #[case::a_zone_below("*.a.example.com", "*.example.com", true)]
+    #[case::a_zone_above("*.example.com", "*.a.example.com", true)]
+    #[case::a_zone_beside("*.example.org", "*.example.com", false)]
+    fn patterns_overlap_where_one_name_matches_both(#[case] entry: &str, #[case] zone: &str, #[case] overlaps: bool) {
+        assert_eq!(Pattern::parse(entry).unwrap().overlaps(zone), overlaps);
+    }
+
     proptest! {
         #[test]
         fn normalising_twice_changes_nothing_and_nothing_panics(entry in "\\PC{0,40}") {
