@@ -176,6 +176,22 @@ mod tests {
         assert!(!decide(&[rule], "example.com").is_allowed());
     }
 
+    #[test]
+    fn of_an_allow_and_a_deny_that_are_equally_specific_the_deny_wins_in_either_order() {
+        for domain in ["example.com", "*.com", "*"] {
+            let (allow, deny) = (Rule::new("allow", domain), Rule::new("deny", domain));
+            for rules in [[allow.clone(), deny.clone()], [deny.clone(), allow.clone()]] {
+                assert_eq!(decide(&rules, "example.com"), Decision::Denied { by: domain.to_owned() });
+            }
+        }
+    }
+
+    #[test]
+    fn the_shortest_suffix_is_more_specific_than_the_star() {
+        let rules = [Rule::new("deny", "*"), Rule::new("allow", "*.a")];
+        assert_eq!(decide(&rules, "x.a"), Decision::Allowed { by: "*.a".to_owned() });
+    }
+
     proptest! {
         #[test]
         fn order_and_repetition_do_not_matter(at in 0_usize..10, host in "(a|b|example)(\\.(a|example))?\\.(com|net)") {
