@@ -89,13 +89,25 @@ fn each_scope_counts_what_concerns_it() {
         |run: &str, user: &str, drive: &str| Charge { user: user.into(), drive: drive.into(), ..charge(run, NOON) };
     let book = |drive: &str| Book::new([Bucket { minute: NOON / 60_000, drive: drive.into(), count: 10 }], []);
     let ledger = Ledger::new(
-        [of("1", "alice", "research"), of("2", "alice", "other"), of("3", "bob", "research"), of("4", "bob", "other")],
+        [
+            of("1", "alice", "research"),
+            of("2", "alice", "other"),
+            of("3", "bob", "research"),
+            of("4", "bob", "other"),
+            of("5", "bob", "other"),
+        ],
         [("alice".to_owned(), book("research")), ("carol".to_owned(), book("other")), ("dave".to_owned(), book(""))],
     );
     let usage = ledger.usage("alice", "research", NOON);
     assert_eq!(usage.used(Scope::User), 2 + 10);
     assert_eq!(usage.used(Scope::Drive), 2 + 10 + 10, "what a full book cannot tell apart counts for each");
-    assert_eq!(usage.used(Scope::Tenant), 4 + 30);
+    assert_eq!(usage.used(Scope::Tenant), 5 + 30);
+}
+
+#[test]
+fn the_words_of_scopes_are_those_of_the_status() {
+    let words = [Scope::Concurrent, Scope::User, Scope::Drive, Scope::Tenant].map(Scope::as_str);
+    assert_eq!(words, ["concurrent", "user", "drive", "tenant"]);
 }
 
 #[test]
@@ -257,6 +269,8 @@ proptest! {
         let mut book = Book::new([Bucket { minute, drive: "d".into(), count }, Bucket { minute, drive: "d".into(), count }], []);
         let _ = book.fold("r", at, "d", now);
         let ledger = Ledger::new([charge("r", at)], [("alice".to_owned(), book)]);
-        let _ = verdict(&ledger, 1, now);
+        for limit in [0, 1] {
+            let _ = verdict(&ledger, limit, now);
+        }
     }
 }
