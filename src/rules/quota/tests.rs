@@ -87,7 +87,7 @@ fn without_a_limit_there_is_none() {
 fn each_scope_counts_what_concerns_it() {
     let of =
         |run: &str, user: &str, drive: &str| Charge { user: user.into(), drive: drive.into(), ..charge(run, NOON) };
-    let book = |drive: &str| Book::new([Bucket { minute: NOON / 60_000, drive: drive.into(), count: 10 }], []);
+    let book = |drive: &str, count| Book::new([Bucket { minute: NOON / 60_000, drive: drive.into(), count }], []);
     let ledger = Ledger::new(
         [
             of("1", "alice", "research"),
@@ -96,12 +96,16 @@ fn each_scope_counts_what_concerns_it() {
             of("4", "bob", "other"),
             of("5", "bob", "other"),
         ],
-        [("alice".to_owned(), book("research")), ("carol".to_owned(), book("other")), ("dave".to_owned(), book(""))],
+        [
+            ("alice".to_owned(), book("research", 10)),
+            ("carol".to_owned(), book("other", 20)),
+            ("dave".to_owned(), book("", 40)),
+        ],
     );
     let usage = ledger.usage("alice", "research", NOON);
     assert_eq!(usage.used(Scope::User), 2 + 10);
-    assert_eq!(usage.used(Scope::Drive), 2 + 10 + 10, "what a full book cannot tell apart counts for each");
-    assert_eq!(usage.used(Scope::Tenant), 5 + 30);
+    assert_eq!(usage.used(Scope::Drive), 2 + 10 + 40, "what a full book cannot tell apart counts for each");
+    assert_eq!(usage.used(Scope::Tenant), 5 + 70);
 }
 
 #[test]
@@ -155,7 +159,19 @@ fn a_folded_run_is_never_counted_twice_and_never_forgotten() {
     assert_eq!(alone(&book), 1);
     book.prune(["r"]);
     assert_eq!(alone(&book), 1);
+    assert!(!book.is_empty(), "the charge is in it");
     book.forget_old(NOON + DAY + 60_000);
+    assert!(book.is_empty());
+}
+
+#[test]
+fn a_book_is_not_empty_while_a_run_may_still_be_folded_anew() {
+    let mut book = Book::default();
+    assert!(book.fold("r", NOON, "research", NOON));
+    book.forget_old(NOON + DAY + 60_000);
+    assert_eq!(book.buckets().count(), 0);
+    assert!(!book.is_empty());
+    book.prune(["r"]);
     assert!(book.is_empty());
 }
 
@@ -193,6 +209,52 @@ fn total(book: &Book) -> u64 {
 
 fn bytes(book: &Book) -> usize {
     book.buckets().map(|bucket| 80 + bucket.drive.len()).sum()
+}
+
+/// A charge in each of so many minutes.
+fn minutes(many: usize, apart: i64, drive: &str) -> Vec<Bucket> {
+    (0..many).zip(0_i64..).map(|(_, n)| Bucket { minute: n * apart, drive: drive.to_owned(), count: 1 }).collect()
+}
+
+#[test]
+fn a_full_book_counts_two_minutes_as_the_later_one() {
+    assert_eq!(Book::new(minutes(MAX_BUCKETS, 1, "d"), []).buckets().count(), MAX_BUCKETS);
+    let over = Book::new(minutes(MAX_BUCKETS + 1, 1, "d"), []);
+    let first: Vec<_> = over.buckets().take(2).map(|bucket| (bucket.minute, bucket.count)).collect();
+    assert_eq!(first, [(1, 2), (3, 2)]);
+    assert_eq!((over.buckets().count(), total(&over)), (MAX_BUCKETS / 2 + 1, MAX_BUCKETS as u64 + 1));
+}
+
+#[test]
+fn drives_are_told_apart_as_long_as_coarser_minutes_are_enough() {
+    // An hour apart: only the last and coarsest step makes less of them.
+    let book = Book::new(minutes(MAX_BUCKETS + 2, 60, "d"), []);
+    assert_eq!(book.buckets().count(), MAX_BUCKETS.div_ceil(4) + 1);
+    assert!(book.buckets().all(|bucket| bucket.drive == "d"));
+    // At one time, and each on a drive of its own: then they count for every drive.
+    let drives = (0..=MAX_BUCKETS).map(|n| Bucket { minute: 0, drive: n.to_string(), count: 1 });
+    let all = Bucket { minute: 239, drive: String::new(), count: MAX_BUCKETS as u64 + 1 };
+    assert_eq!(Book::new(drives, []).buckets().collect::<Vec<_>>(), [all]);
+}
+
+#[rstest]
+#[case::letter("a", 1)]
+#[case::space(" ", 1)]
+#[case::just_above_the_space("!", 1)]
+#[case::control("\u{1f}", 6)]
+#[case::delete("\u{7f}", 6)]
+#[case::quote("\"", 6)]
+#[case::backslash("\\", 6)]
+#[case::less("<", 6)]
+#[case::greater(">", 6)]
+#[case::ampersand("&", 6)]
+#[case::two_bytes("é", 2)]
+#[case::line_separator("\u{2028}", 8)]
+fn a_drive_takes_the_bytes_it_has_when_encoded(#[case] text: &str, #[case] bytes: usize) {
+    let drive = text.repeat(200);
+    let most = MAX_BYTES / (80 + 200 * bytes);
+    assert_eq!(Book::new(minutes(most, 1, &drive), []).buckets().count(), most);
+    assert_eq!(Book::new(minutes(most + 1, 1, &drive), []).buckets().count(), (most + 1).div_ceil(2));
 }
 
 #[rstest]
