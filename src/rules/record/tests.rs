@@ -146,6 +146,64 @@ fn a_record_that_was_replaced_with_a_fitting_hash_breaks_the_tie_of_the_next() {
     assert_eq!(broken(&lines, None), (3, Fault::Previous));
 }
 
+#[rstest]
+#[case::first_there_ever_was(0, GENESIS, 0, true)]
+#[case::later(4, "aa", 4, true)]
+#[case::from_elsewhere(4, "aa", 3, false)]
+#[case::first_but_tied_to_something(0, "aa", 0, false)]
+#[case::later_but_tied_to_nothing(4, GENESIS, 4, false)]
+fn a_chain_begins_where_its_segment_says(
+    #[case] sequence: i64,
+    #[case] previous: &str,
+    #[case] continues: i64,
+    #[case] begins: bool,
+) {
+    let before = Head { sequence, hash: previous.to_owned() };
+    let line = before.append(segment(continues)).unwrap().0 + "\n";
+    let expected = if begins { Ok(sequence + 1) } else { Err(Break { line: 1, fault: Fault::Segment }) };
+    assert_eq!(verify(&line, None).map(|verified| verified.first), expected);
+}
+
+#[test]
+fn a_later_segment_continues_from_the_record_before_it() {
+    let (mut lines, head) = chain(3);
+    let (line, _) = head.append(segment(head.sequence - 1)).unwrap();
+    lines.push(line + "\n");
+    assert_eq!(broken(&lines, None), (5, Fault::Segment));
+}
+
+#[test]
+fn an_anchor_is_looked_for_wherever_it_stands() {
+    let (mut lines, head) = chain(3);
+    let (line, end) = head.append(segment(head.sequence)).unwrap();
+    lines.push(line + "\n");
+    let anchor = |sequence: i64| {
+        let before = verify(&lines[..usize::try_from(sequence).unwrap()].concat(), None).unwrap().head;
+        assert_eq!(before.sequence, sequence);
+        before
+    };
+    for sequence in 1..=5 {
+        assert!(verify(&lines.concat(), Some(&anchor(sequence))).is_ok(), "{sequence}");
+        let other = Head { sequence, hash: "aa".into() };
+        let line = usize::try_from(sequence).unwrap();
+        assert_eq!(broken(&lines, Some(&other)), (line, Fault::AnchorDiffers), "{sequence}");
+    }
+    // Before the first record of a file, and where there is no anchor yet.
+    assert_eq!(broken(&lines[4..], Some(&anchor(4))), (2, Fault::AnchorMissing(4)));
+    assert!(verify(&lines[4..].concat(), Some(&end)).is_ok());
+    assert!(verify(&lines[4..].concat(), Some(&Head::default())).is_ok());
+}
+
+#[rstest]
+#[case::a_gap(Fault::Sequence { expected: 3, found: 6 }, "line 3: records 3 to 5 are missing")]
+#[case::one(Fault::Sequence { expected: 3, found: 4 }, "line 3: records 3 to 3 are missing")]
+#[case::moved(Fault::Sequence { expected: 3, found: 2 }, "line 3: record 2 stands where 3 is due: it was inserted, moved or repeated")]
+#[case::anchor(Fault::AnchorMissing(7), "line 3: the anchor knows record 7, which is missing")]
+#[case::duplicate(Fault::Duplicate("r/Denied".into()), "line 3: r/Denied was recorded before")]
+fn a_break_says_where_and_what(#[case] fault: Fault, #[case] says: &str) {
+    assert_eq!(Break { line: 3, fault }.to_string(), says);
+}
+
 #[test]
 fn a_decision_is_recorded_once() {
     let (mut lines, head) = chain(2);
@@ -166,6 +224,19 @@ fn code_is_cut_at_characters(#[case] long: usize, #[case] kept: usize, #[case] t
 fn a_number_that_would_be_rounded_is_refused() {
     let entry = Entry::Event(Box::new(Event { id: "x".into(), cost_micro_usd: Some(1 << 53), ..Event::default() }));
     assert_eq!(Head::default().append(entry), Err(RecordError::Inexact(1 << 53)));
+    for (number, exact) in [((1 << 53) - 1, true), (1 - (1 << 53), true), (-(1 << 53), false)] {
+        for entry in [
+            segment(number),
+            Entry::Event(Box::new(Event { duration_ms: Some(number), ..Event::default() })),
+            Entry::Event(Box::new(Event { count: Some(number), ..Event::default() })),
+            Entry::Event(Box::new(Event {
+                policy: Some(PolicyVersion { name: "default".into(), generation: number }),
+                ..Event::default()
+            })),
+        ] {
+            assert_eq!(Head::default().append(entry).is_ok(), exact, "{number}");
+        }
+    }
 }
 
 proptest! {
