@@ -6,6 +6,8 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
+use rstest::rstest;
+
 use super::*;
 
 /// A home with a Run's UID of its own: a sweep kills all on this machine that carries its mark.
@@ -240,6 +242,11 @@ fn a_record_without_its_newline_says_only_that_it_started() {
     assert_eq!(Guard::parse("record 300 1.0 2.0\n"), None);
     assert_eq!(Guard::parse("record 0 9.0 2.0\n"), Some(Guard::Record { code: 0, ran: Duration::ZERO }));
     assert_eq!(Guard::parse(""), None);
+    assert_eq!(Guard::parse("never\n"), Some(Guard::Never));
+    assert_eq!(Guard::parse("started\n"), Some(Guard::Started));
+    for answer in ["record 0 1.0\n", "record 0 1.0 2.0 3.0\n", "record 0 -inf 2.0\n", "record 0 1.0 nan\n", "never"] {
+        assert_eq!(Guard::parse(answer), None, "{answer}");
+    }
     assert_eq!(Guard::parse("record never\n"), Some(Guard::Never));
 }
 
@@ -257,6 +264,46 @@ fn nothing_of_a_users_stands_in_an_argument() {
     assert!(joined.len() < 512, "handshakes fail near 4 KB");
     launch.script = "a\0b";
     assert_eq!(launch.encode().unwrap_err(), LaunchError::Nul);
+}
+
+#[rstest]
+#[case::letters_digits_and_hyphens("0-aZ", true)]
+#[case::nothing("", false)]
+#[case::a_path("a/b", false)]
+#[case::an_underscore("a_b", false)]
+#[case::two_words("a b", false)]
+fn a_mark_is_of_letters_digits_and_hyphens(#[case] mark: &str, #[case] plain: bool) {
+    let expected = if plain { None } else { Some(LaunchError::Mark) };
+    assert_eq!(launch(mark, Path::new("/workspace"), "true").encode().err(), expected);
+    let nonce = Launch { nonce: mark, ..launch("u-1", Path::new("/workspace"), "true") };
+    assert_eq!(nonce.encode().err(), expected);
+}
+
+#[test]
+fn a_nul_is_refused_wherever_it_would_end_a_field() {
+    let variable = |name: &str, value: &str| [(name.to_owned(), value.to_owned())];
+    let (name, value) = (variable("A\0", "b"), variable("A", "b\0"));
+    let plain = launch("u-1", Path::new("/workspace"), "true");
+    assert!(plain.encode().is_ok());
+    for launch in [
+        Launch { script: "a\0b", ..plain.clone() },
+        Launch { directory: "/workspace\0", ..plain.clone() },
+        Launch { environment: &name, ..plain.clone() },
+        Launch { environment: &value, ..plain.clone() },
+    ] {
+        assert_eq!(launch.encode().err(), Some(LaunchError::Nul));
+    }
+    let stdin = Launch { stdin: b"\0", ..plain };
+    assert!(stdin.encode().is_ok(), "stdin comes last and is not cut at anything");
+}
+
+#[test]
+fn a_backstop_below_a_second_is_a_second() {
+    let seconds = |backstop| {
+        let launch = Launch { backstop, ..launch("u-1", Path::new("/workspace"), "true") };
+        launch.encode().unwrap().0[9].clone()
+    };
+    assert_eq!([Duration::ZERO, Duration::from_millis(2900)].map(seconds), ["1", "2"]);
 }
 
 #[test]
