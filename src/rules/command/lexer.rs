@@ -427,3 +427,6 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
