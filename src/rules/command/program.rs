@@ -138,11 +138,16 @@ pub(super) fn servers(words: &[String]) -> Vec<&str> {
     let mut found = Vec::new();
     let mut expected = false;
     for word in words.iter().map(String::as_str) {
-        let given = OPTIONS.iter().find_map(|option| word.strip_prefix(option)).filter(|value| !value.is_empty());
+        let given = match word.split_once('=').filter(|_| word.starts_with("--")) {
+            Some((name, value)) => OPTIONS.iter().any(|option| name.starts_with(option)).then_some(value),
+            None => {
+                word.strip_prefix("-h").filter(|value| !value.is_empty()).map(|value| value.trim_start_matches('='))
+            }
+        };
         if expected {
             found.push(word);
-        } else if let Some(value) = given.filter(|_| !word.starts_with("--") || word.contains('=')) {
-            found.push(value.trim_start_matches('='));
+        } else {
+            found.extend(given);
         }
         expected = OPTIONS.contains(&word);
     }
@@ -194,9 +199,17 @@ pub(super) fn takes_short_names(program: &str) -> bool {
 /// The remotes among the words of git.
 pub(super) fn remotes(words: &[String]) -> &[String] {
     const COMMANDS: [&str; 8] = ["clone", "fetch", "pull", "push", "remote", "ls-remote", "submodule", "archive"];
-    let at = words.iter().position(|word| !word.starts_with('-') && !word.contains('='));
-    match at.and_then(|at| words.get(at..)) {
-        Some(rest) if rest.first().is_some_and(|command| COMMANDS.contains(&command.as_str())) => rest,
-        _ => &[],
+    const VALUED: [&str; 7] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
+    let mut valued = false;
+    for (at, word) in words.iter().enumerate() {
+        if !valued && !word.starts_with('-') {
+            let connects = COMMANDS.contains(&word.as_str());
+            return words.get(at..).filter(|_| connects).unwrap_or_default();
+        }
+        valued = !valued && VALUED.contains(&word.as_str());
     }
+    &[]
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,6 +103,14 @@ fn hosts_are_told_apart_at_the_edges_of_the_table(#[case] text: &str, #[case] re
     assert_eq!(host::host(text).is_some(), refused);
 }
 
+#[rstest]
+#[case::git_in_a_folder("git -C /tmp clone http://169.254.169.254/x.git")]
+#[case::git_with_a_folder_of_its_own("git --git-dir /tmp/x --work-tree /tmp fetch http://169.254.169.254/x.git")]
+#[case::a_short_name_behind_a_long_option("etcdctl --endpoints=flycast get x")]
+fn options_before_a_target_do_not_hide_it(#[case] command: &str) {
+    assert!(forbidden_target(command).is_some(), "{command}");
+}
+
 #[test]
 fn what_is_documented_as_a_limit_passes() {
     for command in [
