@@ -186,3 +186,6 @@ fn expand(word: &str) -> Option<Vec<String>> {
     let (a, b) = (a.parse::<u16>().ok()?, b.parse::<u16>().ok()?);
     (a <= b && b - a < 256).then(|| (a..=b).map(|n| format!("{head}{n}{tail}")).collect())
 }
+
+#[cfg(test)]
+mod tests;
