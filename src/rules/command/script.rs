@@ -280,3 +280,6 @@ impl<'t> Reader<'t> {
 fn is_in(list: &str, name: &str) -> bool {
     !name.is_empty() && list.split(' ').any(|known| known == name)
 }
+
+#[cfg(test)]
+mod tests;

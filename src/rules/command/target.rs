@@ -153,3 +153,6 @@ pub(super) fn socket(path: &str) -> Option<Target> {
 fn is_below(name: &str, zone: &str) -> bool {
     name.strip_suffix(zone).is_some_and(|head| head.is_empty() || head.ends_with('.'))
 }
+
+#[cfg(test)]
+mod tests;
