@@ -6,15 +6,15 @@
 
 use super::argument::DEFINING;
 use super::key::{self, TYPES};
-use super::{AHEAD, MASK, class, scan, shape};
-
+use super::scan::Program;
 use super::window::Place;
+use super::{AHEAD, MASK, class, scan, shape};
 
 /// What is looked at beyond a place.
 const MARGIN: usize = 64;
 
 /// Bytes that are kept from here on, where the scanner is in nothing.
-pub(super) fn len(place: Place<'_>) -> usize {
+pub(super) fn len(place: Place<'_>, program: Option<Program>) -> usize {
     let text = place.ahead;
     let limit = if text.len() < AHEAD { text.len() } else { AHEAD - MARGIN };
     // The name that ends at a place may have begun before this one.
@@ -24,8 +24,10 @@ pub(super) fn len(place: Place<'_>) -> usize {
         let (Some(before), Some(rest)) = (text.get(..at), text.get(at..)) else { break };
         let Some(first) = rest.first() else { break };
         let count = match first {
+            // The line of a program ends.
+            b'\n' if program.is_some() => 0,
             byte if class::is(*byte, class::PLAIN) => 1,
-            byte if class::is(*byte, class::WORD) => word(rest),
+            byte if class::is(*byte, class::WORD) => word(rest, program),
             b' ' | b'\t' => usize::from(!argument(before, open, place.behind)),
             b'-' => usize::from(!rest.starts_with(b"----")),
             b'/' => usize::from(!rest.starts_with(b"/9j/")),
@@ -43,7 +45,7 @@ pub(super) fn len(place: Place<'_>) -> usize {
 }
 
 /// Bytes of a word that is too short for a token and means nothing by itself; none where it may mean something.
-fn word(text: &[u8]) -> usize {
+fn word(text: &[u8], program: Option<Program>) -> usize {
     let token = text.get(..shape::SHORTEST).unwrap_or(text);
     let len = class::len(token, class::WORD);
     let reach = len + class::len(token.get(len..).unwrap_or_default(), class::TOKEN);
@@ -54,7 +56,17 @@ fn word(text: &[u8]) -> usize {
         6 => word.eq_ignore_ascii_case(b"bearer"),
         _ => false,
     };
-    if reach >= shape::SHORTEST || masked || scheme || scan::program(word, None).is_some() { 0 } else { len }
+    // What may stand glued to a letter option.
+    let glued = match program {
+        Some(Program::Glued) => word.starts_with(b"p"),
+        Some(Program::User) => word.starts_with(b"u"),
+        Some(Program::Password | Program::Registry | Program::Auth) | None => false,
+    };
+    if reach >= shape::SHORTEST || masked || scheme || glued || scan::program(word, program).is_some() {
+        0
+    } else {
+        len
+    }
 }
 
 /// Whether a blank after this could have an argument after it.

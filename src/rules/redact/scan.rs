@@ -58,7 +58,7 @@ impl Pass for Scanner {
     }
 
     fn step(&mut self, place: Place<'_>) -> Step {
-        let plain = if self.is_idle() { plain::len(place) } else { 0 };
+        let plain = if self.is_idle() { plain::len(place, self.program) } else { 0 };
         if plain > 0 { Step::Keep(plain) } else { self.look(place) }
     }
 }
@@ -88,7 +88,7 @@ impl Scanner {
     /// Whether what is here is decided by the text alone.
     fn is_idle(&self) -> bool {
         let counts = self.judged == 0 && self.reach == 0 && self.password.is_none();
-        counts && self.program.is_none() && matches!(self.mode, Mode::Text)
+        counts && matches!(self.mode, Mode::Text)
     }
 
     fn decide(&mut self, place: Place<'_>) -> Step {
