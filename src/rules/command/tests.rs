@@ -274,3 +274,11 @@ proptest! {
         prop_assert!(forbidden_target(&text.replacen("curl", "echo", 1)).is_none());
     }
 }
+
+#[rstest]
+#[case("curl http://169.254.169.254/", "a metadata service")]
+#[case("curl http://web.internal/", "a service inside the platform")]
+fn a_refusal_says_what_the_target_is(#[case] command: &str, #[case] what: &str) {
+    let message = forbidden_target(command).unwrap().to_string();
+    assert!(message.contains(what) && message.contains("take it out"), "{message}");
+}

@@ -79,6 +79,7 @@ mod tests {
         assert_eq!(differences(std::slice::from_ref(&allow)), ["missing: deny *"]);
         let more = [allow.clone(), deny.clone(), Rule::new("allow", "b.example.com")];
         assert_eq!(differences(&more), ["not demanded: allow b.example.com"]);
+        assert!(!compare(&demanded, &read(&more)).is_equal());
         assert_eq!(differences(&[]).len(), 2, "an empty list is unrestricted and never equal");
         // Another action, another spelling, a preset: each is another rule.
         assert_eq!(differences(&[Rule::new("deny", "a.example.com"), deny.clone()]).len(), 2);

@@ -96,8 +96,8 @@ fn specificity(domain: &str, host: &str) -> Option<usize> {
         return Some(0);
     }
     match domain.strip_prefix("*.") {
-        // The dot counts too, so that no suffix is as unspecific as `*`. The apex is not below itself.
-        Some(suffix) => host.strip_suffix(suffix).is_some_and(|head| head.ends_with('.')).then_some(suffix.len() + 1),
+        // The apex is not below itself. No suffix is as unspecific as `*`: an empty one matches no host, which ends with no dot.
+        Some(suffix) => host.strip_suffix(suffix).is_some_and(|head| head.ends_with('.')).then_some(suffix.len()),
         None => (domain == host).then_some(usize::MAX),
     }
 }

@@ -206,3 +206,23 @@ fn a_stop_before_the_start_is_said_to_be_one() {
         assert!(!outcome.message.contains("killed"), "{stop:?}: {}", outcome.message);
     }
 }
+
+#[test]
+fn every_stop_says_what_stopped_it() {
+    let says = [
+        (Stop::Timeout, "timeout"),
+        (Stop::OutputLimit, "limits.output"),
+        (Stop::Cancel, "cancel"),
+        (Stop::KillSwitch, "switch"),
+        (Stop::Suspended, "session was suspended"),
+        (Stop::PolicySuspended, "policy was suspended"),
+        (Stop::TenantDisabled, "namespace"),
+        (Stop::Deleted, "Run was deleted"),
+        (Stop::SessionDeleted, "session was deleted"),
+    ];
+    for (stop, word) in says {
+        let Verdict::Final(outcome) = after_exec(seen(Some(137), true, Some(stop), true)) else { panic!("{stop:?}") };
+        assert!(outcome.message.contains(word), "{stop:?}: {}", outcome.message);
+    }
+    assert_eq!(says.len(), STOPS.into_iter().flatten().count());
+}

@@ -167,6 +167,43 @@ fn a_secret_among_bytes_that_are_no_text_is_masked_and_the_bytes_stay() {
     assert_eq!(kept, b"\xff\xfe\0 REDACTED \x80");
 }
 
+#[test]
+fn what_came_is_counted_for_each_stream_past_the_cap_too() {
+    let mut capture = Capture::new(3, MARKER);
+    for (source, bytes) in [(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, b"12345"), (Source::Stderr, b"67")] {
+        capture.push(source, bytes);
+    }
+    assert_eq!(capture.received(), (5, 2));
+}
+
+#[test]
+fn where_masks_are_longer_than_what_they_hide_each_stream_has_half_of_the_cap() {
+    let text = "password=x1Y2\n".repeat(100);
+    let cap = 2 * text.len() as u64;
+    let (out, _) = captured(
+        cap,
+        &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, text.as_bytes()), (Source::Stderr, text.as_bytes())],
+    );
+    let [stdout, stderr] = [out.stdout, out.stderr].map(|stream| stream.text.unwrap());
+    assert!(stdout.starts_with("password=REDACTED\n") && stderr.starts_with("password=REDACTED\n"));
+    assert_eq!((stdout.len(), stderr.len()), (text.len(), text.len()));
+    assert!(out.truncated && !out.over_cap);
+}
+
+#[test]
+fn what_moves_up_behind_a_long_mask_is_decided_with_all_that_follows() {
+    // The mask makes room for text past the cap, up to where the operator stopped looking: in the middle of a token.
+    let long = format!("password=\"{}\"\n", "x1Y".repeat(4000));
+    let cap = 13_000;
+    let token = token();
+    let cut = cap + LOOKAHEAD - token.len() / 2;
+    let text = format!("{long}{}{token} and more\n", "word ".repeat(4000).get(..cut - long.len()).unwrap());
+    let captured = stored(&text, cap as u64, text.len(), &Redactor::default());
+    let kept = captured.stdout.text.unwrap();
+    assert!(kept.starts_with("password=\"REDACTED\"\nword word"), "{kept:.60}");
+    assert!(!kept.contains(&token[..token.len() / 2]), "{}", &kept[kept.len() - 60..]);
+}
+
 proptest! {
     /// Redaction before the cut: what is stored is a head of the whole output, redacted.
     #[test]

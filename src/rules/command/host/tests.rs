@@ -141,6 +141,7 @@ fn a_range_has_at_most_256_numbers(#[case] word: &str, #[case] many: usize) {
 fn a_word_stands_for_fewer_than_512_spellings_and_a_long_one_for_itself() {
     let list = |many: usize| format!("{{{}}}", vec!["a"; many].join(","));
     assert_eq!([511, 512].map(|many| alternatives(&list(many)).len()), [511, 1]);
+    assert_eq!(alternatives("{0..15}{0..15}").len(), 256);
     // What is open and what is done count together.
     assert!(alternatives("{0..15}{0..15}{0..15}").len() < ALTERNATIVES);
     let long = |bytes: usize| format!("{{a,b}}{}", "c".repeat(bytes - 5));
