@@ -6,6 +6,7 @@
 mod analysis;
 mod host;
 mod lexer;
+mod options;
 mod program;
 mod script;
 mod target;
@@ -100,7 +101,8 @@ const fn what(zone: Zone) -> &'static str {
 
 /// The first target in a command that it may not have.
 pub fn forbidden_target(command: &str) -> Option<Finding> {
-    let hit = Analysis::default().shell(command, 0)?;
+    let effort = host::Effort::new();
+    let hit = Analysis::new(&effort).shell(command, 0)?;
     // A refusal is read by others than who wrote the command: a password before the host is none of theirs.
     let mut word = Redactor::default().redact(&hit.word).text.into_owned();
     word.truncate(word.floor_char_boundary(200));

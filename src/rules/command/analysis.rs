@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 
 use super::lexer::{self, DEPTH, Simple, Variables};
+use super::options::{self, Runs};
 use super::program::{self, Use};
 use super::target::{self, Target};
-use super::{host, script};
+use super::{host, host::Effort, script};
 
 /// A word that is a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,18 +19,23 @@ pub(super) struct Hit {
 }
 
 /// What is known while a command is read.
-#[derive(Debug, Default)]
-pub(super) struct Analysis {
+#[derive(Debug)]
+pub(super) struct Analysis<'e> {
     variables: Variables,
     /// Texts written to files by here-documents.
     files: HashMap<String, String>,
+    effort: &'e Effort,
 }
 
 /// Words of the shell that stand before a command.
-const KEYWORDS: [&str; 15] =
-    ["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "esac", "!", "{", "}", "coproc", "function"];
+const KEYWORDS: [&str; 14] =
+    ["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "esac", "!", "{", "}", "coproc"];
 
-impl Analysis {
+impl<'e> Analysis<'e> {
+    pub(super) fn new(effort: &'e Effort) -> Self {
+        Self { variables: Variables::new(), files: HashMap::new(), effort }
+    }
+
     /// The first target of a text of shell commands.
     pub(super) fn shell(&mut self, text: &str, depth: usize) -> Option<Hit> {
         if depth > DEPTH {
@@ -62,19 +68,22 @@ impl Analysis {
             if operator.starts_with('>')
                 && let Some(text) = said(&command.words, &command.input)
             {
-                self.files.insert(word.trim_start_matches("./").to_owned(), text);
+                self.files.insert(bare(word).to_owned(), text);
             }
         }
-        if let Some(hit) = proxy(&command.words) {
+        if let Some(hit) = proxy(&command.words, self.effort) {
             return Some(hit);
         }
         let words = Self::skip_keywords(&command.words);
         if words.first().is_some_and(|w| program::name(w) == "tee") && !command.input.is_empty() {
             for file in words.iter().skip(1).filter(|w| !w.starts_with('-')) {
-                self.files.insert(file.trim_start_matches("./").to_owned(), command.input.concat());
+                self.files.insert(bare(file).to_owned(), command.input.concat());
             }
         }
-        let input: Vec<&String> = command.input.iter().chain(fed).collect();
+        // `sh < file` with a file that the same command wrote.
+        let read = command.redirects.iter().filter(|(operator, _)| *operator == "<");
+        let read: Vec<String> = read.filter_map(|(_, file)| self.files.get(bare(file)).cloned()).collect();
+        let input: Vec<&String> = command.input.iter().chain(&read).chain(fed).collect();
         self.words(words, &input, depth)
     }
 
@@ -84,6 +93,11 @@ impl Analysis {
         while let Some((first, rest)) = words.split_first() {
             if matches!(first.as_str(), "for" | "select" | "case") {
                 return &[];
+            }
+            // `function name { … }`
+            if first == "function" {
+                words = rest.get(1..).unwrap_or_default();
+                continue;
             }
             let assigns = first.split_once('=').is_some_and(|(name, _)| {
                 !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -103,31 +117,33 @@ impl Analysis {
             Use::Text => self.text(program, arguments, depth),
             Use::Curl | Use::Wget => {
                 let wget = program::of(program) == Use::Wget;
-                let lists =
-                    arguments.iter().any(|w| matches!(w.as_str(), "-i" | "-K" | "--config" | "--input-file" | "-"));
-                let listed = input.iter().filter(|_| lists).flat_map(|text| text.split_whitespace());
-                first(program::targets(arguments, wget).into_iter().chain(listed.map(|w| w.trim_matches(['"', '\'']))))
+                let lists = |word: &String| {
+                    matches!(word.as_str(), "-i" | "--input-file" | "-")
+                        || word.starts_with("-K")
+                        || word.starts_with("--config")
+                };
+                let read = arguments.iter().any(lists);
+                let listed = input.iter().filter(|_| read).flat_map(|text| text.split_whitespace());
+                let listed = listed.map(|word| word.strip_prefix("url=").unwrap_or(word).trim_matches(['"', '\'']));
+                first(program::targets(arguments, wget).into_iter().chain(listed), self.effort)
                     .or_else(|| socket(arguments))
             }
             Use::Connects => {
                 let commands = arguments.iter().filter_map(|word| word.strip_prefix("ProxyCommand="));
                 let hit = commands.into_iter().find_map(|text| self.shell(text, depth + 1));
-                hit.or_else(|| connected(program, arguments))
+                hit.or_else(|| connected(program, arguments, self.effort))
             }
-            Use::Client => first(program::servers(arguments)).or_else(|| urls(arguments)),
-            Use::Git => urls(program::remotes(arguments)).or_else(|| {
-                first(
-                    program::remotes(arguments)
-                        .iter()
-                        .skip(1)
-                        .map(String::as_str)
-                        .filter(|w| w.contains('@') && w.contains(':')),
-                )
-            }),
+            Use::Client => first(program::servers(arguments), self.effort).or_else(|| urls(arguments, self.effort)),
+            Use::Git => {
+                let remotes = program::remotes(arguments);
+                urls(remotes, self.effort)
+                    .or_else(|| first(program::copies(remotes), self.effort))
+                    .or_else(|| first(program::proxies(arguments), self.effort))
+            }
             Use::Shell => self.run_shell(program, arguments, input, depth),
             Use::Interpreter => self.run_script(program::name(program), arguments, input, depth),
             Use::Wraps => self.wrapped(program, arguments, input, depth),
-            Use::Other => self.file(program, "sh", depth).or_else(|| urls(arguments)),
+            Use::Other => self.file(program, "sh", depth).or_else(|| urls(arguments, self.effort)),
         }
     }
 
@@ -138,9 +154,15 @@ impl Analysis {
             "alias" => {
                 arguments.iter().filter_map(|w| w.split_once('=')).find_map(|(_, text)| self.shell(text, depth + 1))
             }
-            "awk" | "gawk" => {
+            "awk" | "gawk" | "mawk" => {
                 let files = arguments.iter().filter_map(|w| w.split_once("/inet/")).map(|(_, rest)| rest);
-                files.into_iter().find_map(|rest| first(rest.split('/').nth(2)))
+                files.into_iter().find_map(|rest| first(rest.split('/').nth(2), self.effort)).or_else(|| {
+                    let runs = arguments.iter().filter(|text| text.contains("system"));
+                    runs.flat_map(|text| script::acts(text, "awk", self.effort)).find_map(|act| match act {
+                        script::Act::Shell(text) => self.shell(&text, depth + 1),
+                        script::Act::Target(..) | script::Act::Words(_) => None,
+                    })
+                })
             }
             _ => None,
         }
@@ -150,36 +172,28 @@ impl Analysis {
         if program::name(program) == "eval" {
             return self.shell(&arguments.join(" "), depth + 1);
         }
-        let command = arguments.iter().position(|w| w.starts_with('-') && !w.starts_with("--") && w.ends_with('c'));
-        if let Some(text) = command.and_then(|at| arguments.get(at + 1)) {
-            return self.shell(text, depth + 1);
+        match options::shell(arguments) {
+            Runs::Texts(texts) => texts.into_iter().find_map(|text| self.shell(text, depth + 1)),
+            Runs::File(file) => self.file(file, "sh", depth),
+            Runs::Module | Runs::Input => input.iter().find_map(|text| self.shell(text, depth + 1)),
         }
-        if let Some(file) = arguments.iter().find(|w| !w.starts_with('-')) {
-            return self.file(file, "sh", depth);
-        }
-        input.iter().find_map(|text| self.shell(text, depth + 1))
     }
 
     fn run_script(&mut self, program: &str, arguments: &[String], input: &[&String], depth: usize) -> Option<Hit> {
-        let flags = ["-c", "-e", "-E", "-r", "-p", "--eval", "--print", "-ne", "-pe", "-le", "-lne", "eval"];
-        if let Some(at) = arguments.iter().position(|w| flags.contains(&w.as_str()))
-            && let Some(text) = arguments.get(at + 1)
-        {
-            return self.script(text, program, depth).or_else(|| urls(arguments.get(at + 2..).unwrap_or_default()));
-        }
-        let file = arguments.iter().find(|w| !w.starts_with('-'));
-        let hit = file.and_then(|file| self.file(file, program, depth)).or_else(|| urls(arguments));
-        if hit.is_some() || file.is_some() {
-            return hit;
-        }
-        input.iter().find_map(|text| self.script(text, program, depth))
+        let hit = match options::script(program, arguments) {
+            Runs::Texts(texts) => self.script(&texts.join("\n"), program, depth),
+            Runs::File(file) => self.file(file, program, depth),
+            Runs::Module => None,
+            Runs::Input => input.iter().find_map(|text| self.script(text, program, depth)),
+        };
+        hit.or_else(|| urls(arguments, self.effort))
     }
 
     fn script(&mut self, text: &str, program: &str, depth: usize) -> Option<Hit> {
         if depth >= DEPTH {
             return None;
         }
-        script::acts(text, program).into_iter().find_map(|act| match act {
+        script::acts(text, program, self.effort).into_iter().find_map(|act| match act {
             script::Act::Target(word, target) => Some(Hit { word, target }),
             script::Act::Shell(text) => self.shell(&text, depth + 1),
             script::Act::Words(words) => self.words(&words, &[], depth + 1),
@@ -191,9 +205,8 @@ impl Analysis {
         if depth >= DEPTH {
             return None;
         }
-        let bare = file.trim_start_matches("./");
         // Taken out: a file that runs itself is read once.
-        let text = self.files.remove(bare)?;
+        let text = self.files.remove(bare(file))?;
         let hashbang = text.lines().next().filter(|line| line.starts_with("#!")).map(str::to_owned).unwrap_or_default();
         let other = ["python", "node", "perl", "ruby", "php"].into_iter().find(|name| hashbang.contains(name));
         match other.or((program != "sh").then_some(program)) {
@@ -214,13 +227,20 @@ impl Analysis {
             return None;
         }
         let arguments = arguments.get(from..).unwrap_or_default();
+        if program::name(program) == "env"
+            && let Some(text) = options::split_string(arguments)
+        {
+            return self.shell(&text, depth + 1);
+        }
+        let before = if from == 0 { options::before_command(program, arguments) } else { 0 };
+        let arguments = arguments.get(before..).unwrap_or_default();
         let known = |word: &String| program::of(word) != Use::Other && !word.is_empty() && word != ".";
         let Some(at) = arguments.iter().position(known) else {
             if matches!(program::name(program), "watch" | "su" | "runuser" | "script" | "parallel" | "flock") {
                 let text = arguments.iter().find(|word| word.contains(' '))?;
                 return self.shell(text, depth + 1);
             }
-            return urls(arguments);
+            return urls(arguments, self.effort);
         };
         let mut words: Vec<String> = arguments.get(at..).unwrap_or_default().to_vec();
         if matches!(program::name(program), "xargs" | "parallel") {
@@ -228,6 +248,11 @@ impl Analysis {
         }
         self.words(&words, input, depth + 1)
     }
+}
+
+/// The name of a file as it is remembered.
+fn bare(file: &str) -> &str {
+    file.trim_start_matches("./")
 }
 
 /// What a command writes, when it is only text.
@@ -245,7 +270,7 @@ fn said(words: &[String], input: &[String]) -> Option<String> {
 }
 
 /// What is set as a proxy, for one command or for all.
-fn proxy(words: &[String]) -> Option<Hit> {
+fn proxy(words: &[String], effort: &Effort) -> Option<Hit> {
     let declares = ["export", "declare", "typeset", "readonly", "local"];
     let command = words.iter().position(|word| !word.contains('=')).unwrap_or(words.len());
     let is_text = words.get(command).is_some_and(|w| program::of(w) == Use::Text && !declares.contains(&w.as_str()));
@@ -255,11 +280,11 @@ fn proxy(words: &[String]) -> Option<Hit> {
         let name = name.to_ascii_lowercase();
         name.ends_with("_proxy") && name != "no_proxy"
     });
-    first(proxies.map(|(_, value)| value))
+    first(proxies.map(|(_, value)| value), effort)
 }
 
 /// The target of a program that connects to its words.
-fn connected(program: &str, arguments: &[String]) -> Option<Hit> {
+fn connected(program: &str, arguments: &[String], effort: &Effort) -> Option<Hit> {
     let name = program::name(program);
     let dials = |word: &String| matches!(word.as_str(), "s_client" | "s_time" | "ocsp");
     if name == "openssl" && !arguments.first().is_some_and(dials) {
@@ -267,19 +292,20 @@ fn connected(program: &str, arguments: &[String]) -> Option<Hit> {
     }
     let words = if matches!(name, "ssh" | "autossh" | "mosh") { program::destination(arguments) } else { arguments };
     let short = program::takes_short_names(program);
-    let hosts =
-        program::hosts(program, words).into_iter().map(option_value).filter(|word| short || !target::is_short(word));
-    first(hosts).or_else(|| socket(arguments))
+    // `metadata/` is a folder as `metadata` is a file.
+    let is_file = |word: &str| target::is_short(word.split('/').next().unwrap_or(word));
+    let hosts = program::hosts(program, words).into_iter().map(option_value).filter(|word| short || !is_file(word));
+    first(hosts, effort).or_else(|| socket(arguments))
 }
 
-fn first<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Hit> {
-    words.into_iter().find_map(|word| host::argument(word).map(|target| Hit { word: word.to_owned(), target }))
+fn first<'w>(words: impl IntoIterator<Item = &'w str>, effort: &Effort) -> Option<Hit> {
+    words.into_iter().find_map(|word| host::argument(word, effort).map(|target| Hit { word: word.to_owned(), target }))
 }
 
 /// Words that are URLs as a whole, alone or as the value of an option.
-fn urls(words: &[String]) -> Option<Hit> {
+fn urls(words: &[String], effort: &Effort) -> Option<Hit> {
     let values = words.iter().map(String::as_str).map(option_value);
-    values.into_iter().find_map(|word| host::url(word).map(|target| Hit { word: word.to_owned(), target }))
+    values.into_iter().find_map(|word| host::url(word, effort).map(|target| Hit { word: word.to_owned(), target }))
 }
 
 /// The value of `--option=value`, else the word.

@@ -2,12 +2,15 @@
 //!
 //! Numbers as `inet_aton` reads them, percent-encoded and Unicode forms as URLs allow them. Must not resolve anything.
 
+use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::target::{self, Target};
 
 /// How many spellings one word may stand for.
 const ALTERNATIVES: usize = 512;
+/// And all words of a command together.
+const SPELLINGS: usize = 16 << 10;
 
 /// The target that a host, as it is written, is.
 pub(super) fn host(text: &str) -> Option<Target> {
@@ -95,8 +98,8 @@ fn fold(text: &str) -> String {
 }
 
 /// The target of a word that is a URL.
-pub(super) fn url(word: &str) -> Option<Target> {
-    alternatives(word).iter().find_map(|word| one_url(word))
+pub(super) fn url(word: &str, effort: &Effort) -> Option<Target> {
+    alternatives(word, effort).iter().find_map(|word| one_url(word))
 }
 
 fn one_url(word: &str) -> Option<Target> {
@@ -106,7 +109,12 @@ fn one_url(word: &str) -> Option<Target> {
         && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+.-".contains(&b));
     let slashed = rest.starts_with(['/', '\\']);
     let web = ["http", "https", "ws", "wss", "ftp"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    if !scheme_fits || !(rest.starts_with("//") || (web && (slashed || rest.starts_with(|c: char| c.is_ascii_digit()))))
+    // The name behind these is that of a bucket or a file, not of a host.
+    let stored =
+        ["s3", "s3a", "s3n", "gs", "az", "hdfs", "file", "data"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    if !scheme_fits
+        || stored
+        || !(rest.starts_with("//") || (web && (slashed || rest.starts_with(|c: char| c.is_ascii_digit()))))
     {
         return None;
     }
@@ -137,8 +145,8 @@ pub(super) fn endpoint(text: &str) -> Option<Target> {
 }
 
 /// The target of a word where a program expects a host or a URL.
-pub(super) fn argument(word: &str) -> Option<Target> {
-    alternatives(word)
+pub(super) fn argument(word: &str, effort: &Effort) -> Option<Target> {
+    alternatives(word, effort)
         .iter()
         .find_map(|word| one_url(word).or_else(|| if word.contains("://") { None } else { bare(word) }))
 }
@@ -157,13 +165,35 @@ fn bare(word: &str) -> Option<Target> {
         })
 }
 
+/// How many spellings may still be looked at: a text of a few bytes stands for hundreds, and one command may hold many.
+#[derive(Debug)]
+pub(super) struct Effort(Cell<usize>);
+
+impl Effort {
+    /// For one command.
+    pub(super) const fn new() -> Self {
+        Self(Cell::new(SPELLINGS))
+    }
+
+    fn spend(&self, spellings: usize) -> bool {
+        let left = self.0.get().checked_sub(spellings);
+        left.inspect(|left| self.0.set(*left)).is_some()
+    }
+}
+
 /// What braces and ranges stand for: `{a,b}` of shells and `[1-9]` of curl.
-fn alternatives(word: &str) -> Vec<String> {
+fn alternatives(word: &str, effort: &Effort) -> Vec<String> {
     let mut done = Vec::new();
     let mut open = vec![word.to_owned()];
     while let Some(word) = open.pop() {
         match expand(&word) {
-            Some(more) if done.len() + open.len() + more.len() < ALTERNATIVES && word.len() < 4096 => open.extend(more),
+            Some(more)
+                if done.len() + open.len() + more.len() < ALTERNATIVES
+                    && word.len() < 4096
+                    && effort.spend(more.len()) =>
+            {
+                open.extend(more);
+            }
             _ => done.push(word),
         }
     }
@@ -174,16 +204,19 @@ fn expand(word: &str) -> Option<Vec<String>> {
     let braces = word.find('{').and_then(|from| Some((from, from + word.get(from..)?.find('}')?)));
     if let Some((from, to)) = braces {
         let (head, inner, tail) = (word.get(..from)?, word.get(from + 1..to)?, word.get(to + 1..)?);
-        let range = inner.split_once("..").and_then(|(a, b)| Some((a.parse::<u16>().ok()?, b.parse::<u16>().ok()?)));
+        // A step leaves some of them out; backwards they are the same.
+        let range =
+            inner.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.split("..").next()?.parse().ok()?)));
+        let range = range.map(|(a, b): (u16, u16)| (a.min(b), a.max(b)));
         return match range {
-            Some((a, b)) if a <= b && b - a < 256 => Some((a..=b).map(|n| format!("{head}{n}{tail}")).collect()),
+            Some((a, b)) if b - a < 256 => Some((a..=b).map(|n| format!("{head}{n}{tail}")).collect()),
             _ => Some(inner.split(',').map(|one| format!("{head}{one}{tail}")).collect()),
         };
     }
     let (from, to) = word.find('[').and_then(|from| Some((from, from + word.get(from..)?.find(']')?)))?;
     let (head, inner, tail) = (word.get(..from)?, word.get(from + 1..to)?, word.get(to + 1..)?);
     let (a, b) = inner.split_once('-')?;
-    let (a, b) = (a.parse::<u16>().ok()?, b.parse::<u16>().ok()?);
+    let (a, b) = (a.parse::<u16>().ok()?, b.split(':').next()?.parse::<u16>().ok()?);
     (a <= b && b - a < 256).then(|| (a..=b).map(|n| format!("{head}{n}{tail}")).collect())
 }
 

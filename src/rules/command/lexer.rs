@@ -62,26 +62,43 @@ pub(super) struct Lexer<'t, 'v> {
     budget: usize,
     commands: Vec<Simple>,
     current: Simple,
-    /// Here-documents whose bodies come after the line: delimiter, whether tabs are stripped, which command's.
-    pending: Vec<(String, bool, usize)>,
+    /// A word that comes could still be an assignment.
+    assigning: bool,
+    /// Here-documents whose bodies come after the line.
+    pending: Vec<Document>,
+}
+
+/// A here-document that a line named.
+struct Document {
+    delimiter: String,
+    /// Tabs before its lines are stripped.
+    tabs: bool,
+    /// Nothing in it is put in or run: its delimiter is quoted.
+    literal: bool,
+    /// Which command's input it is.
+    command: usize,
 }
 
 /// Splits a text into commands.
 pub(super) fn commands(text: &str, variables: &mut Variables, depth: usize) -> Vec<Simple> {
-    let lexer = Lexer {
-        text,
-        at: 0,
-        variables,
-        depth,
-        budget: 1024 + 16 * text.len(),
-        commands: Vec::new(),
-        current: Simple::default(),
-        pending: Vec::new(),
-    };
-    lexer.run()
+    Lexer::new(text, variables, depth, 1024 + 16 * text.len()).run()
 }
 
-impl<'t> Lexer<'t, '_> {
+impl<'t, 'v> Lexer<'t, 'v> {
+    fn new(text: &'t str, variables: &'v mut Variables, depth: usize, budget: usize) -> Self {
+        Self {
+            text,
+            at: 0,
+            variables,
+            depth,
+            budget,
+            commands: Vec::new(),
+            current: Simple::default(),
+            assigning: true,
+            pending: Vec::new(),
+        }
+    }
+
     fn run(mut self) -> Vec<Simple> {
         while let Some(c) = self.peek() {
             match c {
@@ -144,13 +161,14 @@ impl<'t> Lexer<'t, '_> {
     /// Ends a command.
     fn end(&mut self, piped: bool) {
         let mut command = std::mem::take(&mut self.current);
+        self.assigning = true;
         // `for u in a b`: each of them, where the value is used without quotes.
         let keyword = command.words.iter().position(|word| word == "for" || word == "select").filter(|at| *at < 3);
         if let Some([name, _, values @ ..]) = keyword.and_then(|at| command.words.get(at + 1..)) {
             self.variables.insert(name.clone(), values.join(" "));
         }
         command.piped = piped;
-        let waits = self.pending.iter().any(|(_, _, index)| *index == self.commands.len());
+        let waits = self.pending.iter().any(|document| document.command == self.commands.len());
         if !command.words.is_empty() || !command.redirects.is_empty() || !command.inner.is_empty() || waits {
             self.commands.push(command);
         } else if piped && let Some(last) = self.commands.last_mut() {
@@ -173,19 +191,24 @@ impl<'t> Lexer<'t, '_> {
         self.assign(&whole);
         // An assignment is not split, other words are where a value without quotes has blanks.
         if word.contains(FIELD) && !whole.split_once('=').is_some_and(|(name, _)| is_name(name)) {
-            self.current.words.extend(word.split(FIELD).filter(|field| !field.is_empty()).map(str::to_owned));
+            for field in word.split(FIELD).filter(|field| !field.is_empty()) {
+                self.push(field.to_owned());
+            }
         } else {
-            self.current.words.push(whole);
+            self.push(whole);
         }
+    }
+
+    fn push(&mut self, word: String) {
+        let declares = ["export", "declare", "local", "readonly", "typeset"];
+        self.assigning &= word.contains('=') || declares.contains(&word.as_str()) || word.starts_with('-');
+        self.current.words.push(word);
     }
 
     /// Remembers `NAME=value`.
     fn assign(&mut self, word: &str) {
-        let declares = ["export", "declare", "local", "readonly", "typeset"];
-        let first =
-            self.current.words.iter().all(|w| w.contains('=') || declares.contains(&w.as_str()) || w.starts_with('-'));
         if let Some((name, value)) = word.split_once('=')
-            && first
+            && self.assigning
             && is_name(name)
         {
             self.variables.insert(name.to_owned(), value.to_owned());
@@ -205,9 +228,14 @@ impl<'t> Lexer<'t, '_> {
         while matches!(self.peek(), Some(' ' | '\t')) {
             self.at += 1;
         }
-        let (word, _) = self.word();
+        let (word, quoted) = self.word();
         match operator {
-            "<<" | "<<-" => self.pending.push((word, operator == "<<-", self.commands.len())),
+            "<<" | "<<-" => self.pending.push(Document {
+                delimiter: word,
+                tabs: operator == "<<-",
+                literal: quoted,
+                command: self.commands.len(),
+            }),
             "<<<" => self.current.input.push(word),
             _ => self.current.redirects.push((operator, word)),
         }
@@ -215,7 +243,7 @@ impl<'t> Lexer<'t, '_> {
 
     /// Reads the bodies of here-documents that the line named.
     fn here_documents(&mut self) {
-        for (delimiter, tabs, index) in std::mem::take(&mut self.pending) {
+        for Document { delimiter, tabs, literal, command } in std::mem::take(&mut self.pending) {
             let from = self.at;
             let mut to = self.text.len();
             while self.at < self.text.len() {
@@ -229,11 +257,42 @@ impl<'t> Lexer<'t, '_> {
                     break;
                 }
             }
-            let body = self.text.get(from..to).unwrap_or_default().to_owned();
-            if let Some(command) = self.commands.get_mut(index) {
+            let body = self.text.get(from..to).unwrap_or_default();
+            let (body, inner) = if literal { (body.to_owned(), Vec::new()) } else { self.expanded(body) };
+            if let Some(command) = self.commands.get_mut(command) {
                 command.input.push(body);
+                command.inner.extend(inner);
             }
         }
+    }
+
+    /// A text in which values are put in and commands are run, as in the body of a here-document; and those commands.
+    fn expanded(&mut self, text: &str) -> (String, Vec<String>) {
+        if self.depth >= DEPTH || !text.contains(['$', '`', '\\']) {
+            return (text.to_owned(), Vec::new());
+        }
+        let mut lexer = Lexer::new(text, self.variables, self.depth + 1, self.budget);
+        let mut body = String::new();
+        while let Some(c) = lexer.take() {
+            match c {
+                '\\' => match lexer.take() {
+                    Some('\n') | None => {}
+                    Some(c @ ('\\' | '$' | '`')) => body.push(c),
+                    Some(c) => body.extend(['\\', c]),
+                },
+                '$' => {
+                    lexer.at -= 1;
+                    lexer.dollar(&mut body, true);
+                }
+                '`' => {
+                    lexer.at -= 1;
+                    lexer.backtick(&mut body);
+                }
+                c => body.push(c),
+            }
+        }
+        self.budget = lexer.budget;
+        (body, lexer.current.inner)
     }
 
     /// Reads a word; whether some of it was quoted.
@@ -313,10 +372,14 @@ impl<'t> Lexer<'t, '_> {
                 let inner = self.rest().get(1..len).unwrap_or_default().to_owned();
                 self.at = (self.at + len + 1).min(self.text.len());
                 let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-                let default = inner.get(name.len()..).unwrap_or_default();
-                let default = default.strip_prefix(":-").or_else(|| default.strip_prefix('-')).unwrap_or_default();
-                let value = self.variables.get(&name).map_or(default, String::as_str);
-                let value = value.to_owned();
+                let rest = inner.get(name.len()..).unwrap_or_default();
+                let rest = rest.strip_prefix(':').unwrap_or(rest);
+                // `${x:-word}`, `${x:=word}`, `${x:+word}`: what the word runs may be run, whatever the variable holds.
+                let default = rest.strip_prefix(['-', '=', '+']).unwrap_or_default();
+                let (default, commands) = self.expanded(default);
+                self.current.inner.extend(commands);
+                let set = self.variables.get(&name).filter(|_| !rest.starts_with('+'));
+                let value = set.cloned().unwrap_or(default);
                 self.append(word, &value, !in_quotes);
             }
             Some('\'') if !in_quotes => {

@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::target;
+
 /// What a program does with its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
@@ -97,7 +99,7 @@ const CURL_LONG: &str = " data data-raw data-binary data-urlencode data-ascii js
     trace-ascii stderr dump-header interface local-port netrc-file oauth2-bearer aws-sigv4 proxy-header time-cond max-filesize \
     max-redirs create-file-mode continue-at quote variable url-query noproxy expect100-timeout keepalive-time proto \
     proto-default proto-redir tls-max rate parallel-max login-options mail-from mail-rcpt etag-save etag-compare hsts alt-svc ";
-const WGET_SHORT: &str = "aAoOPUtTwQRDIXleB";
+const WGET_SHORT: &str = "aAoOPUtTwQRDIXleBi";
 const WGET_LONG: &str = " header post-data post-file body-data body-file method user-agent output-document output-file \
     append-output directory-prefix referer user password http-user http-password tries timeout wait waitretry quota accept \
     reject domains exclude-domains include-directories exclude-directories level execute load-cookies save-cookies \
@@ -113,6 +115,9 @@ pub(super) fn targets(words: &[String], wget: bool) -> Vec<&str> {
         if let Some(option) = word.strip_prefix("--") {
             let (name, value) = option.split_once('=').map_or((option, None), |(n, v)| (n, Some(v)));
             match value {
+                None if wget && name == "input-file" => {
+                    found.extend(words.next().filter(|value| value.contains("://")));
+                }
                 Some(value) if !is_text(name) => found.push(value),
                 None if is_text(name) => drop(words.next()),
                 Some(_) | None => {}
@@ -120,6 +125,10 @@ pub(super) fn targets(words: &[String], wget: bool) -> Vec<&str> {
         } else if word.len() > 1 && word.starts_with('-') {
             let letters = word.get(1..).unwrap_or_default();
             match letters.char_indices().find(|(_, c)| short.contains(*c) || (*c == 'x' && !wget)) {
+                // A file with URLs, or the URL of one.
+                Some((at, 'i')) if wget && letters.len() == at + 1 => {
+                    found.extend(words.next().filter(|value| value.contains("://")));
+                }
                 Some((at, 'x')) if !wget => found.extend(letters.get(at + 1..).filter(|value| !value.is_empty())),
                 Some((at, c)) if letters.len() == at + c.len_utf8() => drop(words.next()),
                 _ => {}
@@ -173,8 +182,17 @@ pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
     const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     const LEFT_OUT: [&str; 5] = ["--exclude", "--exclude-from", "--excludefile", "--include", "--filter"];
     if matches!(name(program), "http" | "https" | "xh" | "httpie") {
-        let url = words.iter().find(|word| !word.starts_with('-') && !METHODS.contains(&word.as_str()));
-        return url.map(String::as_str).into_iter().collect();
+        const VALUED: &str = " -a -A -o -p -s --auth --auth-type --output --print --style --session --session-read-only --timeout \
+            --max-redirects --verify --ssl --cert --cert-key --ciphers --pretty --format-options --response-charset ";
+        let mut words = words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            if VALUED.split_whitespace().any(|option| option == word) {
+                words.next();
+            } else if !word.starts_with('-') && !METHODS.contains(&word) {
+                return vec![word];
+            }
+        }
+        return Vec::new();
     }
     let mut found = Vec::new();
     let mut left_out = false;
@@ -192,7 +210,20 @@ pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
 pub(super) fn takes_short_names(program: &str) -> bool {
     !matches!(
         name(program),
-        "ssh" | "scp" | "sftp" | "rsync" | "openssl" | "socat" | "http" | "https" | "xh" | "autossh" | "mosh" | "sshfs"
+        "ssh"
+            | "scp"
+            | "sftp"
+            | "rsync"
+            | "openssl"
+            | "socat"
+            | "http"
+            | "https"
+            | "xh"
+            | "autossh"
+            | "mosh"
+            | "sshfs"
+            | "aria2c"
+            | "axel"
     )
 }
 
@@ -209,6 +240,21 @@ pub(super) fn remotes(words: &[String]) -> &[String] {
         valued = !valued && VALUED.contains(&word.as_str());
     }
     &[]
+}
+
+/// Those that are written as for `scp`, `user@host:path`; a word alone before the colon is a branch, too.
+pub(super) fn copies(remotes: &[String]) -> impl Iterator<Item = &str> {
+    let words = remotes.iter().skip(1).map(String::as_str);
+    words.filter(|word| word.split_once(':').is_some_and(|(host, _)| host.contains('@') || !target::is_short(host)))
+}
+
+/// The proxies that git is given for one command: `-c http.proxy=URL`.
+pub(super) fn proxies(words: &[String]) -> impl Iterator<Item = &str> {
+    let set = words.windows(2).filter_map(|pair| match pair {
+        [option, value] if option == "-c" => value.split_once('='),
+        _ => None,
+    });
+    set.filter(|(name, _)| name.to_ascii_lowercase().ends_with("proxy")).map(|(_, value)| value)
 }
 
 #[cfg(test)]

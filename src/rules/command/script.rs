@@ -3,7 +3,7 @@
 //! A string counts when all of it is a URL or a host and it is given to a call that connects, or set to a variable of a text
 //! that makes such calls. What is printed, compared or listed is a mention. No parser: a reader of strings and calls.
 
-use super::host;
+use super::host::{self, Effort};
 use super::target::{self, Target};
 
 /// Calls that connect to a URL.
@@ -13,6 +13,9 @@ const FETCHING: &str = " urlopen urlretrieve request get post put delete head pa
 /// Calls that connect to a host.
 const DIALLING: &str = " connect connect_ex create_connection open_connection createconnection httpconnection httpsconnection socket \
     gethostbyname gethostbyname_ex getaddrinfo lookup resolve resolve4 resolve6 fsockopen tcpsocket udpsocket dial sendto ping ";
+/// Those of them that take nothing but a host: a word such as `metadata` is none elsewhere (`sqlite3.connect("metadata")`).
+const RESOLVING: &str = " create_connection open_connection createconnection httpconnection httpsconnection gethostbyname \
+    gethostbyname_ex getaddrinfo fsockopen tcpsocket udpsocket ";
 /// Calls that run a command.
 const RUNNING: &str = " system popen run call check_call check_output getoutput getstatusoutput exec execsync spawn spawnsync \
     execfile execfilesync shell_exec passthru proc_open qx create_subprocess_shell create_subprocess_exec execa $ ";
@@ -45,6 +48,9 @@ const SIGNS: [&str; 18] = [
     "urllib.request",
 ];
 
+/// Stands for a comparison where the last character is remembered.
+const COMPARED: char = '\u{2261}';
+
 /// What a text does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Act {
@@ -67,6 +73,7 @@ struct Call {
 
 struct Reader<'t> {
     text: &'t str,
+    effort: &'t Effort,
     at: usize,
     calls: Vec<Call>,
     /// What stands before a string in its statement.
@@ -80,7 +87,7 @@ struct Reader<'t> {
 }
 
 /// Reads a text; `program` says how its comments begin.
-pub(super) fn acts(text: &str, program: &str) -> Vec<Act> {
+pub(super) fn acts(text: &str, program: &str, effort: &Effort) -> Vec<Act> {
     let slashes = ["node", "nodejs", "deno", "bun", "php", "tsx", "ts-node"].contains(&program);
     let comments: &'static [&'static str] = match (slashes, program) {
         (true, "php") => &["//", "#"],
@@ -91,6 +98,7 @@ pub(super) fn acts(text: &str, program: &str) -> Vec<Act> {
     let connects = SIGNS.iter().any(|sign| text.contains(sign));
     let mut reader = Reader {
         text,
+        effort,
         at: 0,
         calls: Vec::new(),
         word: String::new(),
@@ -165,7 +173,9 @@ impl<'t> Reader<'t> {
 
     fn step(&mut self, c: char) {
         self.at += c.len_utf8();
-        self.last = c;
+        // `==`, `!=`, `<=` compare, `=` sets.
+        let compares = c == '=' && matches!(self.last, '=' | '!' | '<' | '>' | COMPARED);
+        self.last = if compares { COMPARED } else { c };
     }
 
     /// A string with those joined to it: side by side, with `+` or with `.`.
@@ -232,6 +242,8 @@ impl<'t> Reader<'t> {
             '{' => matches!(before, ':' | '{' | ',' | '>') && !named,
             _ => false,
         });
+        // `{host: …}`, and the pair of host and port in `connect((…, 80))`.
+        let host_only = named || self.calls.last().is_some_and(|call| call.bracket == '(' && call.name.is_empty());
         let call = self.calls.iter_mut().rev().find(|call| call.bracket == '(' && !call.name.is_empty());
         let name = call.as_ref().map(|call| call.name.clone()).unwrap_or_default();
         if let Some(call) = call {
@@ -245,20 +257,21 @@ impl<'t> Reader<'t> {
         }
         // `puts "…"` and `get "…"` of Ruby and Perl have no parentheses.
         let name = if word.is_empty() || before != 'a' || word.len() < 2 { name } else { word.to_owned() };
-        let url = host::url(value);
+        let url = host::url(value, self.effort);
         let found = url.clone().or_else(|| host::endpoint(value)).or_else(|| target::socket(value));
         let Some(found) = found else { return };
         // A word such as `metadata` is a host only where nothing else can stand.
         let looped = self.looped && self.calls.last().is_some_and(|call| matches!(call.name.as_str(), "in" | "of"));
         let given = !listed && (assigned || named || (url.is_some() && !name.is_empty())) || looped;
-        let counts = is_in(DIALLING, &name) && !listed
-            || is_in(FETCHING, &name) && !listed && (url.is_some() || (named && !target::is_short(value)))
-            || !is_in(FETCHING, &name)
-                && !is_in(TEXT, &name)
-                && !is_in(RUNNING, &name)
-                && self.connects
-                && given
-                && !target::is_short(value);
+        let counts =
+            is_in(DIALLING, &name) && !listed && (host_only || is_in(RESOLVING, &name) || !target::is_short(value))
+                || is_in(FETCHING, &name) && !listed && (url.is_some() || (named && !target::is_short(value)))
+                || !is_in(FETCHING, &name)
+                    && !is_in(TEXT, &name)
+                    && !is_in(RUNNING, &name)
+                    && self.connects
+                    && given
+                    && !target::is_short(value);
         if counts {
             self.acts.push(Act::Target(value.to_owned(), found));
         }

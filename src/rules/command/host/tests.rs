@@ -80,7 +80,7 @@ fn a_host_is_looked_at_up_to_512_bytes() {
 #[case::six_without_brackets("http://fd00:ec2::254/", "fd00:ec2::254")]
 #[case::braces("http://{example.com,flycast}/", "flycast")]
 fn a_url_has_its_host_where_parsers_look(#[case] word: &str, #[case] expected: &str) {
-    assert_eq!(found(url(word)), expected);
+    assert_eq!(found(url(word, &Effort::new())), expected);
 }
 
 #[rstest]
@@ -107,7 +107,7 @@ fn an_endpoint_is_a_host_perhaps_with_a_port(#[case] text: &str, #[case] expecte
 #[case::url("http://example.com/a:169.254.169.254", "-")]
 #[case::braces("a{1,.internal}", "a.internal")]
 fn a_word_holds_a_host_alone_or_among_colons(#[case] word: &str, #[case] expected: &str) {
-    assert_eq!(found(argument(word)), expected);
+    assert_eq!(found(argument(word, &Effort::new())), expected);
 }
 
 #[rstest]
@@ -117,7 +117,9 @@ fn a_word_holds_a_host_alone_or_among_colons(#[case] word: &str, #[case] expecte
 #[case::two_lists("{a,b}{c,d}", "bd bc ad ac")]
 #[case::range("a{8..10}", "a10 a9 a8")]
 #[case::range_of_one("{8..8}", "8")]
-#[case::range_backwards("{9..8}", "9..8")]
+#[case::range_backwards("{9..8}", "9 8")]
+#[case::range_with_a_step("{7..9..2}", "9 8 7")]
+#[case::range_of_curl_with_a_step("[7-9:2]", "9 8 7")]
 #[case::open("a{b", "a{b")]
 #[case::range_of_curl("a[8-10]b", "a10b a9b a8b")]
 #[case::range_of_curl_of_one("[8-8]", "8")]
@@ -125,7 +127,7 @@ fn a_word_holds_a_host_alone_or_among_colons(#[case] word: &str, #[case] expecte
 #[case::no_range("[a-b]", "[a-b]")]
 #[case::open_range("a[1-2", "a[1-2")]
 fn braces_and_ranges_stand_for_several(#[case] word: &str, #[case] expected: &str) {
-    assert_eq!(alternatives(word).join(" "), expected);
+    assert_eq!(alternatives(word, &Effort::new()).join(" "), expected);
 }
 
 #[rstest]
@@ -134,16 +136,24 @@ fn braces_and_ranges_stand_for_several(#[case] word: &str, #[case] expected: &st
 #[case::curl("[0-255]", 256)]
 #[case::curl_too_many("[0-256]", 1)]
 fn a_range_has_at_most_256_numbers(#[case] word: &str, #[case] many: usize) {
-    assert_eq!(alternatives(word).len(), many);
+    assert_eq!(alternatives(word, &Effort::new()).len(), many);
 }
 
 #[test]
 fn a_word_stands_for_fewer_than_512_spellings_and_a_long_one_for_itself() {
     let list = |many: usize| format!("{{{}}}", vec!["a"; many].join(","));
-    assert_eq!([511, 512].map(|many| alternatives(&list(many)).len()), [511, 1]);
-    assert_eq!(alternatives("{0..15}{0..15}").len(), 256);
+    assert_eq!([511, 512].map(|many| alternatives(&list(many), &Effort::new()).len()), [511, 1]);
+    assert_eq!(alternatives("{0..15}{0..15}", &Effort::new()).len(), 256);
     // What is open and what is done count together.
-    assert!(alternatives("{0..15}{0..15}{0..15}").len() < ALTERNATIVES);
+    assert!(alternatives("{0..15}{0..15}{0..15}", &Effort::new()).len() < ALTERNATIVES);
     let long = |bytes: usize| format!("{{a,b}}{}", "c".repeat(bytes - 5));
-    assert_eq!([4095, 4096].map(|bytes| alternatives(&long(bytes)).len()), [2, 1]);
+    assert_eq!([4095, 4096].map(|bytes| alternatives(&long(bytes), &Effort::new()).len()), [2, 1]);
+}
+
+#[test]
+fn all_words_of_a_command_together_stand_for_so_many_spellings() {
+    let effort = Effort::new();
+    let words = SPELLINGS / 256;
+    assert!((0..words).all(|_| alternatives("{0..255}", &effort).len() == 256));
+    assert_eq!(alternatives("{0..255}", &effort), ["{0..255}"]);
 }

@@ -11,7 +11,7 @@ fn does(program: &str, text: &str) -> String {
         Act::Shell(text) => format!("sh {text}"),
         Act::Words(words) => format!("run {}", words.join(",")),
     };
-    acts(text, program).into_iter().map(shown).collect::<Vec<_>>().join(" | ")
+    acts(text, program, &Effort::new()).into_iter().map(shown).collect::<Vec<_>>().join(" | ")
 }
 
 #[rstest]
@@ -82,7 +82,13 @@ fn strings_are_joined_up_to_four_kilobytes() {
 #[case::fetch_of_a_short_name("http.get({host: 'metadata'})", "")]
 #[case::fetch_of_a_list("get(['http://flycast'])", "")]
 #[case::dial_of_a_name("connect('a.internal')", "a.internal")]
-#[case::dial_of_a_short_name("connect('metadata')", "metadata")]
+#[case::dial_of_a_short_name("getaddrinfo('metadata', 80)", "metadata")]
+#[case::dial_of_a_pair_with_a_short_name("connect(('metadata', 80))", "metadata")]
+#[case::what_may_be_a_file("connect('metadata')", "")]
+#[case::what_may_be_a_folder("path.resolve('internal')", "")]
+#[case::comparison("socket; x = y == '169.254.169.254'", "")]
+#[case::comparison_of_three("socket; x = y === '169.254.169.254'", "")]
+#[case::no_comparison("socket; x = '169.254.169.254'", "169.254.169.254")]
 #[case::dial_of_a_pair("connect(('169.254.169.254', 80))", "169.254.169.254")]
 #[case::dial_of_a_port("connect('169.254.169.254:80')", "169.254.169.254:80")]
 #[case::dial_of_a_key("connect({host: 'metadata'})", "metadata")]
