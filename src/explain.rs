@@ -166,7 +166,7 @@ pub fn policy(
     let error = unreadable.into_iter().next().or_else(|| policies.is_empty().then_some(ManifestError::NoPolicy));
     match error {
         Some(error) => Err(ExplainError::Manifest(error)),
-        None => Ok(policies.iter().all(|report| report.complaints.is_empty())),
+        None => Ok(policies.iter().all(PolicyReport::is_ready)),
     }
 }
 

@@ -108,8 +108,7 @@ pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgemen
 /// Whether the answer is the policy's: nothing is allowed under one that is not in force.
 fn needs_the_policy(kind: Kind, item: &Item) -> bool {
     match kind {
-        Kind::EgressHost => item.allow.is_none(),
-        Kind::Command | Kind::Env | Kind::Duration => true,
+        Kind::EgressHost | Kind::Command | Kind::Env | Kind::Duration => true,
         Kind::Size | Kind::Count => item.input == Input::Absent,
         Kind::EgressEntry | Kind::EgressEntryList | Kind::Path | Kind::Text | Kind::Policy => false,
     }

@@ -112,9 +112,14 @@ impl PolicyReport {
         }
     }
 
+    /// Whether it is in force: there is no complaint about it, of whatever kind.
+    pub const fn is_ready(&self) -> bool {
+        self.complaints.is_empty()
+    }
+
     /// Why nothing starts under this policy, if so.
     pub fn in_the_way(&self) -> Option<(RunReason, String)> {
-        if self.hash.is_none() {
+        if !self.is_ready() {
             let why = format!("the policy is not in force: {}", self.complaints.join("; "));
             return Some((RunReason::PolicyNotReady, why));
         }
@@ -140,7 +145,6 @@ impl PolicyReport {
             kube::core::ObjectMeta::default()
         });
         let (spec, unread) = read_spec(spec, &flaws);
-        let in_shape = metadata_error.is_none() && unread.is_empty() && flaws.iter().all(|flaw| flaw.unknown);
         complaints.extend(metadata_error.into_iter().chain(unread));
         let policy = ExecutionPolicy { metadata, spec, status: None };
         let compiled = compile::compile(&policy, open_allowed);
@@ -148,7 +152,7 @@ impl PolicyReport {
         // The walk over the schema may have said the same.
         let known = |error: &&String| !complaints.contains(&format!("spec.{error}"));
         complaints.extend(errors.iter().filter(known).cloned().collect::<Vec<_>>());
-        let compiled = compiled.ok().filter(|_| in_shape);
+        let compiled = compiled.ok().filter(|_| complaints.is_empty());
         Self {
             name,
             spec: policy.spec,

@@ -122,7 +122,7 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
     match format {
         Format::Json => {
             let line = json!({
-                "name": name, "ready": complaints.is_empty(), "suspended": spec.suspend, "rules": rules, "hash": hash,
+                "name": name, "ready": report.is_ready(), "suspended": spec.suspend, "rules": rules, "hash": hash,
                 "limits": hash.as_ref().map(|_| &spec.limits), "quota": hash.as_ref().map(|_| &spec.quota), "complaints": complaints,
             });
             writeln!(output, "{line}")
@@ -130,7 +130,7 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
         Format::Table => {
             let stopped = if spec.suspend { ", SUSPENDED: nothing starts under it" } else { "" };
             let name = visible(name);
-            writeln!(output, "policy {name}: {}{stopped}", if complaints.is_empty() { "ready" } else { "NOT READY" })?;
+            writeln!(output, "policy {name}: {}{stopped}", if report.is_ready() { "ready" } else { "NOT READY" })?;
             for complaint in complaints {
                 writeln!(output, "  - {}", visible(complaint))?;
             }

@@ -20,13 +20,11 @@ pub(super) struct Flaw {
     pub(super) path: String,
     /// What is wrong, and what to write instead.
     pub(super) text: String,
-    /// Whether it is a field that nothing has: it is dropped where fields are not checked strictly, and the rest holds.
-    pub(super) unknown: bool,
 }
 
 impl Flaw {
     pub(super) fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into(), unknown: false }
+        Self { path: path.into(), text: text.into() }
     }
 }
 
@@ -134,7 +132,7 @@ fn object(schema: &Value, fields: &Map<String, Value>, path: &str, found: &mut V
             None => {
                 let names: Vec<_> = known.keys().map(String::as_str).collect();
                 let text = format!("there is no such field: write one of {}", names.join(", "));
-                found.push(Flaw { unknown: true, ..Flaw::new(path, text) });
+                found.push(Flaw::new(path, text));
             }
         }
     }

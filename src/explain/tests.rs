@@ -3,6 +3,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod in_force;
+
 fn run(kind: Kind, input: &str) -> (Vec<Value>, Result<(), ExplainError>) {
     let mut output = Vec::new();
     let result = items(kind, None, input.as_bytes(), &mut output, Format::Json);
