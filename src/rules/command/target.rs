@@ -4,6 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::rules::egress::hostname::ECHOING;
+
 /// What stands behind an address or a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Zone {
@@ -64,9 +66,6 @@ const SHORT: &[&str] = &["metadata", "instance-data"];
 
 /// Names below `.internal` that belong to the machine of the user.
 const OWN: &[&str] = &["docker.internal", "containers.internal", "orb.internal", "lima.internal"];
-
-/// Domains that answer with the address in the name.
-const ECHOING: &[&str] = &["nip.io", "sslip.io", "xip.io", "traefik.me"];
 
 /// Sockets of the platform inside a machine.
 const SOCKETS: &[&str] = &["/.fly/api"];

@@ -11,6 +11,7 @@ use thiserror::Error;
 /// Each covers the name and all below it.
 const SPECIAL_USE: &[&str] = &[
     "localhost",
+    "test",
     "local",
     "internal",
     "lan",
@@ -28,7 +29,11 @@ const SPECIAL_USE: &[&str] = &[
     "metadata.azure.com",
     "metadata.platformequinix.com",
     "metadata.packet.net",
+    "metadata.tencentyun.com",
 ];
+
+/// Domains whose names answer with the address that is in the name: an entry would allow any address, private ones too.
+pub const ECHOING: &[&str] = &["nip.io", "sslip.io", "xip.io", "traefik.me"];
 
 /// Why an entry is no host pattern; reads after the entry.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -62,8 +67,8 @@ pub enum PatternError {
     /// Not a host name.
     #[error("is no host name: labels have 1 to 63 letters, digits or inner hyphens, the whole at most 253")]
     Form,
-    /// Never leads to the public internet.
-    #[error("is under `{0}`, which never leads to the public internet: remove it")]
+    /// Never leads to the public internet, or to whatever address the name holds.
+    #[error("is under `{top}`, {why}", top = .0, why = why(.0))]
     SpecialUse(&'static str),
     /// A wildcard over names of many owners.
     #[error(
@@ -101,7 +106,9 @@ impl Pattern {
         if let Some(error) = special(&host) {
             return Err(error);
         }
-        if wildcard && addr::parse_domain_name(&host).is_ok_and(|name| name.root().is_none()) {
+        // A suffix may be a rule of the list by itself (`co.uk`), or each name below it may be one (`*.compute.amazonaws.com`).
+        let is_suffix = |name: &str| addr::parse_domain_name(name).is_ok_and(|name| name.root().is_none());
+        if wildcard && (is_suffix(&host) || is_suffix(&format!("x.{host}"))) {
             return Err(PatternError::PublicSuffix);
         }
         Ok(Self { wildcard, host })
@@ -127,7 +134,15 @@ impl Pattern {
 
 fn special(host: &str) -> Option<PatternError> {
     let under = |top: &&&str| host == **top || host.strip_suffix(**top).is_some_and(|head| head.ends_with('.'));
-    SPECIAL_USE.iter().find(under).map(|top| PatternError::SpecialUse(top))
+    SPECIAL_USE.iter().chain(ECHOING).find(under).map(|top| PatternError::SpecialUse(top))
+}
+
+fn why(top: &str) -> &'static str {
+    if ECHOING.contains(&top) {
+        "whose names lead to whatever address they hold: write the name of the host itself"
+    } else {
+        "which never leads to the public internet: remove it"
+    }
 }
 
 /// Without the spaces round it; nothing in it that no host name holds.
@@ -267,9 +282,25 @@ mod tests {
     #[case::space("exa mple.com", PatternError::Blank)]
     #[case::control("exa\u{7}mple.com", PatternError::Blank)]
     #[case::numbers_that_are_no_address("1.2.3.4.5", PatternError::Address)]
+    #[case::suffix("*.co.uk", PatternError::PublicSuffix)]
+    #[case::each_name_below_is_a_suffix("*.kobe.jp", PatternError::PublicSuffix)]
+    #[case::each_name_below_is_a_customers("*.compute.amazonaws.com", PatternError::PublicSuffix)]
+    #[case::below_such_a_suffix("*.us-east-1.compute.amazonaws.com", PatternError::PublicSuffix)]
+    #[case::any_address("169.254.169.254.nip.io", PatternError::SpecialUse("nip.io"))]
+    #[case::every_address("*.sslip.io", PatternError::SpecialUse("sslip.io"))]
+    #[case::never_public("a.test", PatternError::SpecialUse("test"))]
     #[case::no_punycode("xn--\u{fc}.example", PatternError::Form)]
     fn a_refusal_names_its_cause(#[case] entry: &str, #[case] why: PatternError) {
         assert_eq!(Pattern::parse(entry), Err(why));
+    }
+
+    #[test]
+    fn a_wildcard_over_names_of_one_owner_is_taken() {
+        for entry in ["*.city.kobe.jp", "*.example.co.uk", "*.a.us-east-1.compute.amazonaws.com", "*.example.com"] {
+            assert!(Pattern::parse(entry).is_ok(), "{entry}");
+        }
+        let why = |entry| Pattern::parse(entry).unwrap_err().to_string();
+        assert!(why("a.nip.io").contains("whatever address") && why("a.test").contains("never leads"));
     }
 
     #[test]
