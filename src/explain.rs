@@ -66,18 +66,21 @@ impl Kind {
     }
 }
 
-/// Why a dry run stopped.
+/// Most errors of one input that are named.
+const NAMED: usize = 20;
+
+/// Why a dry run failed.
 #[derive(Debug)]
 pub enum ExplainError {
-    /// A line is no item.
-    Item {
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        error: ItemError,
+    /// Lines are no items.
+    Items {
+        /// The first of them: the number, counted from 1, and what is wrong.
+        first: Vec<(usize, ItemError)>,
+        /// How many there are.
+        many: usize,
     },
-    /// The manifest cannot be read.
-    Manifest(ManifestError),
+    /// The manifest, or documents in it, cannot be read.
+    Manifest(Vec<ManifestError>),
     /// Reading or writing failed.
     Io(io::Error),
 }
@@ -85,11 +88,24 @@ pub enum ExplainError {
 impl fmt::Display for ExplainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Item { line, error } => write!(f, "line {line}: {error}"),
-            Self::Manifest(error) => error.fmt(f),
+            Self::Items { first, many } => {
+                let lines: Vec<_> = first.iter().map(|(line, error)| format!("line {line}: {error}")).collect();
+                listed(f, &lines, *many)
+            }
+            Self::Manifest(errors) => {
+                let lines: Vec<_> = errors.iter().take(NAMED).map(ToString::to_string).collect();
+                listed(f, &lines, errors.len())
+            }
             Self::Io(error) => error.fmt(f),
         }
     }
+}
+
+/// One error a line, and how many there are beyond these.
+fn listed(f: &mut fmt::Formatter<'_>, lines: &[String], many: usize) -> fmt::Result {
+    f.write_str(&lines.join("\n"))?;
+    let more = many.saturating_sub(lines.len());
+    if more > 0 { write!(f, "\n… and {more} more") } else { Ok(()) }
 }
 
 impl From<io::Error> for ExplainError {
@@ -98,7 +114,8 @@ impl From<io::Error> for ExplainError {
     }
 }
 
-/// Judges and prints each line; the first that is no item is the error, after all others were judged.
+/// Judges and prints each line. Those that are no items are the error, after all others were judged; a reader that goes away
+/// is none.
 pub fn items(
     kind: Kind,
     policy: Option<&PolicyReport>,
@@ -106,8 +123,9 @@ pub fn items(
     output: &mut impl Write,
     format: Format,
 ) -> Result<(), ExplainError> {
+    let output = &mut print::UntilClosed::new(output);
     let mut printer = print::Printer::new(format);
-    let mut result = Ok(());
+    let (mut first, mut many) = (Vec::new(), 0);
     for (line, read) in item::lines(input).enumerate() {
         let item = match read? {
             Ok(text) if text.trim().is_empty() => continue,
@@ -117,19 +135,15 @@ pub fn items(
         match item {
             Ok(item) => printer.row(output, &judge(kind, &item, policy), &item)?,
             Err(error) => {
-                let long = error == ItemError::TooLong;
-                if result.is_ok() {
-                    result = Err(ExplainError::Item { line: line + 1, error });
-                }
-                // Where the next line begins is not known.
-                if long {
-                    break;
+                many += 1;
+                if first.len() < NAMED {
+                    first.push((line + 1, error));
                 }
             }
         }
     }
     printer.end(output)?;
-    result
+    if many == 0 { Ok(()) } else { Err(ExplainError::Items { first, many }) }
 }
 
 /// The text of a manifest, no longer than a line of items may be.
@@ -152,8 +166,9 @@ pub fn policy(
     notes: &mut impl Write,
     format: Format,
 ) -> Result<bool, ExplainError> {
-    let Manifests { policies, others, unreadable } =
-        Manifests::read(text, open_allowed).map_err(ExplainError::Manifest)?;
+    let (output, notes) = (&mut print::UntilClosed::new(output), &mut print::UntilClosed::new(notes));
+    let Manifests { policies, others, mut unreadable } =
+        Manifests::read(text, open_allowed).map_err(|error| ExplainError::Manifest(vec![error]))?;
     for (at, report) in policies.iter().enumerate() {
         if at > 0 && format == Format::Table {
             writeln!(output)?;
@@ -163,10 +178,13 @@ pub fn policy(
     for other in others {
         writeln!(notes, "sprite-operator: {other}: no ExecutionPolicy, so not judged")?;
     }
-    let error = unreadable.into_iter().next().or_else(|| policies.is_empty().then_some(ManifestError::NoPolicy));
-    match error {
-        Some(error) => Err(ExplainError::Manifest(error)),
-        None => Ok(policies.iter().all(PolicyReport::is_ready)),
+    if unreadable.is_empty() && policies.is_empty() {
+        unreadable.push(ManifestError::NoPolicy);
+    }
+    if unreadable.is_empty() {
+        Ok(policies.iter().all(PolicyReport::is_ready))
+    } else {
+        Err(ExplainError::Manifest(unreadable))
     }
 }
 

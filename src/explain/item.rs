@@ -130,10 +130,16 @@ pub(super) fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
         match input.by_ref().take(LONGEST + 1).read_until(b'\n', &mut bytes) {
-            Err(error) => Some(Err(error)),
-            Ok(0) => None,
-            Ok(_) if bytes.len() as u64 > LONGEST => Some(Ok(Err(ItemError::TooLong))),
-            Ok(_) => Some(Ok(String::from_utf8(bytes).map_err(|_| ItemError::Utf8))),
+            Err(error) => return Some(Err(error)),
+            Ok(0) => return None,
+            Ok(_) => {}
         }
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        } else if bytes.len() as u64 > LONGEST {
+            // The rest of it is read and not kept.
+            return Some(input.skip_until(b'\n').map(|_| Err(ItemError::TooLong)));
+        }
+        Some(Ok(String::from_utf8(bytes).map_err(|_| ItemError::Utf8)))
     })
 }

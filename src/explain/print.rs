@@ -21,6 +21,42 @@ pub enum Format {
 /// The widest cell but the last, in characters.
 const WIDEST: usize = 48;
 
+/// Writes until the reader goes away; what was judged is judged on, and its outcome stands.
+pub(super) struct UntilClosed<W> {
+    inner: W,
+    closed: bool,
+}
+
+impl<W: Write> UntilClosed<W> {
+    pub(super) const fn new(inner: W) -> Self {
+        Self { inner, closed: false }
+    }
+
+    /// What a write comes to, or else `done` if nobody reads.
+    fn unless_closed<T>(&mut self, done: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.closed {
+            return Ok(done);
+        }
+        match write(&mut self.inner) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(done)
+            }
+            other => other,
+        }
+    }
+}
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.unless_closed(bytes.len(), |inner| inner.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_closed((), Write::flush)
+    }
+}
+
 /// Writes one row after the other; a table at the end, when its widths are known.
 pub(super) struct Printer {
     format: Format,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod in_force;
+mod reading;
 
 fn run(kind: Kind, input: &str) -> (Vec<Value>, Result<(), ExplainError>) {
     let mut output = Vec::new();
@@ -80,7 +81,7 @@ fn an_item_may_be_written_in_several_ways(#[case] line: &str, #[case] id: Value)
 fn what_stands_round_an_unreadable_line_is_judged_and_the_line_is_named(#[case] line: &str) {
     let (judged, result) = run(Kind::EgressEntry, &format!("\"example.com\"\n{line}\n\"example.org\"\n"));
     assert_eq!(judged.len(), 2);
-    assert!(matches!(result, Err(ExplainError::Item { line: 2, .. })));
+    assert!(matches!(result, Err(ExplainError::Items { first, many: 1 }) if first[0].0 == 2));
 }
 
 #[rstest]
