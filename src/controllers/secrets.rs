@@ -14,10 +14,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::rules::{egress::hex, redact::Redactor};
 
-/// How many values are remembered: each file's own, and those that it had before.
+/// How many values that were rotated away are remembered.
 const REMEMBERED: usize = 16;
-/// As much of a file is read; a larger one was mounted by mistake.
-const LARGEST: u64 = 64 << 10;
+/// As much of a file is looked for; a larger one was mounted by mistake.
+const LARGEST: u64 = 8 << 10;
 
 /// Redactors that know the operator's own secrets.
 #[derive(Clone)]
@@ -51,21 +51,19 @@ impl OwnSecrets {
         let read: Vec<SecretString> = self.files.iter().filter_map(read).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { values, redactors: built } = &mut *known;
-        let before = values.len();
-        for value in read {
-            if !values.iter().any(|old| old.expose_secret() == value.expose_secret()) {
-                values.push(value);
-            }
-        }
-        if values.len() > before {
+        let is_new = |value: &&SecretString| !values.iter().any(|old| old.expose_secret() == value.expose_secret());
+        if read.iter().any(|value| is_new(&value)) {
+            // What the files hold now is the newest, and never among what is forgotten.
+            values.retain(|old| !read.iter().any(|value| value.expose_secret() == old.expose_secret()));
             values.drain(..values.len().saturating_sub(REMEMBERED));
+            values.extend(read);
             *built = redactors(values);
         }
         built.clone()
     }
 }
 
-/// A secret as text; bytes that are no text in the two ways in which they are commonly written.
+/// The head of a secret as text; bytes that are no text in the two ways in which they are commonly written.
 fn read(file: &PathBuf) -> Option<SecretString> {
     let mut bytes = Vec::new();
     std::fs::File::open(file).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
@@ -75,12 +73,18 @@ fn read(file: &PathBuf) -> Option<SecretString> {
     })
 }
 
+/// Knows as many of the values as can be looked for together: the newest first, since one value too many must not unmask
+/// the others.
 fn redactors(values: &[SecretString]) -> Redactors {
     let values: Vec<&str> = values.iter().map(ExposeSecret::expose_secret).collect();
-    let redactor = Redactor::new(&values).unwrap_or_else(|error| {
-        tracing::error!(%error, "the operator's own secrets cannot be registered for redaction");
-        Redactor::default()
+    let redactor = (0..=values.len()).find_map(|from| match Redactor::new(values.get(from..)?) {
+        Ok(redactor) => Some(redactor),
+        Err(error) => {
+            tracing::error!(%error, "not all of the operator's own secrets can be registered for redaction");
+            None
+        }
     });
+    let redactor = redactor.unwrap_or_default();
     Redactors { own: Arc::new(redactor.registered_only()), recognised: Arc::new(redactor) }
 }
 
@@ -109,6 +113,30 @@ mod tests {
         assert!(masks(&secrets.redactors().own, "second-of-ours"), "a file that is being replaced forgets nothing");
         assert!(!masks(&secrets.redactors().own, "PASSWORD=a1b2c3"));
         assert!(masks(&secrets.redactors().recognised, "PASSWORD=a1b2c3"));
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_hides_no_other_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let [token, large] = ["token", "large"].map(|name| dir.path().join(name));
+        std::fs::write(&token, "first-of-ours\n").unwrap();
+        std::fs::write(&large, (0..40_000).map(|n| format!("{n:x}")).collect::<String>()).unwrap();
+        let own = OwnSecrets::new(vec![token, large]).redactors().own;
+        assert!(masks(&own, "it is first-of-ours"));
+        assert!(masks(&own, &(0..40_000).map(|n| format!("{n:x}")).collect::<String>()), "its head is masked, too");
+    }
+
+    #[test]
+    fn what_the_files_hold_now_is_never_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let [token, session] = ["token", "session"].map(|name| dir.path().join(name));
+        std::fs::write(&session, "the-session-secret").unwrap();
+        let secrets = OwnSecrets::new(vec![session, token.clone()]);
+        for n in 0..2 * REMEMBERED {
+            std::fs::write(&token, format!("token-number-{n}-of-ours")).unwrap();
+            let own = secrets.redactors().own;
+            assert!(masks(&own, "the-session-secret") && masks(&own, &format!("token-number-{n}-of-ours")), "{n}");
+        }
     }
 
     #[test]

@@ -14,8 +14,11 @@ use super::{MASK, Rule};
 
 /// The shortest value, and the shortest line of a value, that is registered, in bytes.
 pub const SHORTEST: usize = 6;
-/// Longest piece that is looked for as one, in bytes; longer values are looked for by pieces.
-const PIECE: usize = 1024;
+/// Longest piece that is looked for as one, in bytes; longer values are looked for by pieces. In its longest form (JSON twice,
+/// seven bytes for one) three times its length fit in the window.
+const PIECE: usize = 192;
+/// Where `base64` and `openssl base64` break a line.
+const WIDTHS: [usize; 2] = [76, 64];
 /// Largest compiled size of all values, in bytes.
 const SIZE_LIMIT: usize = 64 << 20;
 
@@ -43,8 +46,9 @@ impl std::fmt::Debug for Registered {
 impl Registered {
     /// Nothing when no value is long enough.
     pub(super) fn new<S: AsRef<str>>(values: &[S]) -> Result<Option<Self>, RegisterError> {
-        let mut forms: Vec<String> =
-            values.iter().flat_map(|value| pieces(value.as_ref())).flat_map(|p| forms(&p)).collect();
+        let pieces: Vec<String> = values.iter().flat_map(|value| pieces(value.as_ref())).collect();
+        let mut forms: Vec<String> = pieces.iter().flat_map(|piece| forms(piece)).collect();
+        forms.extend(values.iter().flat_map(|value| wrapped(value.as_ref())));
         forms.retain(|form| form.len() >= SHORTEST);
         // The longest first: of two that begin at one place it is the one that is masked.
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -85,15 +89,35 @@ fn cut(value: &str) -> Vec<String> {
         found.push(head.to_owned());
         rest = tail;
     }
-    found.push(rest.to_owned());
+    // The last one is as long as the others and reaches back into the one before it: no short rest is left.
+    let from = value.len().saturating_sub(PIECE);
+    found.push(value.get(value.floor_char_boundary(from)..).unwrap_or(rest).to_owned());
     found
+}
+
+/// The base64 of a value alone, in lines as tools write them.
+fn wrapped(value: &str) -> Vec<String> {
+    let encoded = STANDARD_NO_PAD.encode(value.trim_end_matches(['\n', '\r']));
+    // Characters at the end hold bits of what comes after the value.
+    let encoded = encoded.get(..value.len() * 8 / 6).unwrap_or(&encoded);
+    let lines = |width: usize| {
+        let lines: Vec<&str> =
+            (0..encoded.len()).step_by(width).filter_map(|at| encoded.get(at..encoded.len().min(at + width))).collect();
+        // So many lines at once as one piece has.
+        let together = PIECE.div_ceil(width);
+        lines.chunks(together).map(|lines| lines.join("\n")).collect::<Vec<_>>()
+    };
+    WIDTHS.into_iter().filter(|width| encoded.len() > *width).flat_map(lines).collect()
 }
 
 /// The value as it is, in JSON (once and twice), in a URL, and in base64 at each of the three places it may begin.
 fn forms(value: &str) -> Vec<String> {
     let once = json(value);
-    let mut forms = vec![value.to_owned(), json(&once), once.replace('/', "\\/"), go_json(&once), once];
-    forms.extend([url(value, true), url(value, false), url(value, true).replace("%20", "+")]);
+    let mut forms =
+        vec![value.to_owned(), json(&once), once.replace('/', "\\/"), go_json(&once), ascii_json(&once), once];
+    forms.extend([url(value, true, ""), url(value, false, ""), url(value, true, "").replace("%20", "+")]);
+    // What JavaScript's `encodeURIComponent` and `encodeURI`, and Python's `quote` leave as it is.
+    forms.extend(["!*'()", "!*'();/?:@&=+$,#", "/"].map(|kept| url(value, true, kept)));
     for offset in 0..3 {
         let shifted = [vec![0; offset], value.as_bytes().to_vec()].concat();
         // Characters that hold bits of what comes before or after the value differ from place to place.
@@ -115,9 +139,18 @@ fn go_json(escaped: &str) -> String {
     escaped.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-fn url(value: &str, upper: bool) -> String {
+/// Python escapes all that is not ASCII.
+fn ascii_json(escaped: &str) -> String {
+    let mut units = [0; 2];
+    let mut escape = |c: char| c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect();
+    escaped.chars().map(|c| if c.is_ascii() { c.to_string() } else { escape(c) }).collect()
+}
+
+/// Percent-encoded, but for letters, digits, `-._~` and what is `kept`.
+fn url(value: &str, upper: bool, kept: &str) -> String {
     let escape = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if kept.as_bytes().contains(&byte) => char::from(byte).to_string(),
         _ if upper => format!("%{byte:02X}"),
         _ => format!("%{byte:02x}"),
     };
@@ -131,10 +164,26 @@ pub(super) struct Search<'r> {
     dropping: usize,
 }
 
+impl Search<'_> {
+    /// Where the values end that are masked with one: what begins inside one of them goes on there. In a stretch that is there in
+    /// any window, so that the answer does not depend on how the text was cut.
+    fn overlapping(&self, ahead: &[u8], mask: Option<usize>, start: usize, end: usize) -> usize {
+        let stretch = (start + 2 * self.registered.longest).min(mask.unwrap_or(ahead.len()));
+        let stretch = ahead.get(..stretch.max(end)).unwrap_or(ahead);
+        let (mut at, mut end) = (start + 1, end);
+        while let Some(other) = self.registered.forms.find_at(stretch, at).filter(|other| other.start() < end) {
+            end = end.max(other.end());
+            at = other.start() + 1;
+        }
+        end
+    }
+}
+
 impl Pass for Search<'_> {
-    /// A value may begin at a place and end as far on as the longest is; a mask may begin in its last byte.
+    /// A value may begin at a place and end as far on as the longest is, and so may one that begins inside it; a mask may
+    /// begin in its last byte.
     fn ahead(&self) -> usize {
-        super::AHEAD.max(2 * self.registered.longest + MASK.len())
+        super::AHEAD.max(3 * self.registered.longest + MASK.len())
     }
 
     fn step(&mut self, place: Place<'_>) -> Step {
@@ -148,7 +197,7 @@ impl Pass for Search<'_> {
         // Beyond this a longer value could begin that does not fit in the window.
         let whole = ahead.len() < self.ahead();
         let certain =
-            if whole { ahead.len() } else { ahead.len().saturating_sub(self.registered.longest + MASK.len()) };
+            if whole { ahead.len() } else { ahead.len().saturating_sub(2 * self.registered.longest + MASK.len()) };
         let found = self.registered.forms.find(ahead);
         let until = found.map_or(ahead.len(), |found| ahead.len().min(found.end() + MASK.len() - 1));
         // What is masked already parts the text: a second run must not see a value across it.
@@ -161,7 +210,7 @@ impl Pass for Search<'_> {
         };
         match (found, mask) {
             (Some(found), _) if found.start() < certain => {
-                self.dropping = found.len();
+                self.dropping = self.overlapping(ahead, mask, found.start(), found.end()) - found.start();
                 Step::Mask(found.start(), Rule::Registered, "")
             }
             (_, Some(mask)) if mask < certain => Step::Keep(mask),

@@ -302,6 +302,44 @@ fn a_registered_value_is_masked_in_every_form_that_tools_write() {
 }
 
 #[test]
+fn a_registered_value_is_masked_in_base64_of_several_lines() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    for length in [60, 120, 190, 500] {
+        let secret: String = (0..length).map(|i: u32| char::from(b'!' + u8::try_from(i * 7 % 90).unwrap())).collect();
+        let redactor = Redactor::new(&[&secret]).unwrap().registered_only();
+        let encoded = STANDARD.encode(format!("{secret}\n"));
+        for width in [64, 76] {
+            let lines: Vec<&str> =
+                (0..encoded.len()).step_by(width).map(|at| &encoded[at..encoded.len().min(at + width)]).collect();
+            let out = redactor.redact(&lines.join("\n")).text.replace(MASK, "");
+            // The characters of the newline stay, and breaks between pieces.
+            assert!(out.trim().len() <= 4 && !out.contains(&encoded[..4]), "{length} {width}: {out}");
+        }
+    }
+}
+
+#[test]
+fn a_registered_value_is_masked_in_the_escapes_of_javascript_and_python() {
+    let secret = ["h\u{e9}llo/w\u{1f600}", "!(x)*'y z"].concat();
+    let redactor = Redactor::new(&[&secret]).unwrap().registered_only();
+    for text in [
+        "h%C3%A9llo%2Fw%F0%9F%98%80!(x)*'y%20z",
+        "h%C3%A9llo/w%F0%9F%98%80!(x)*'y%20z",
+        "h%C3%A9llo/w%F0%9F%98%80%21%28x%29%2A%27y%20z",
+        "h\\u00e9llo/w\\ud83d\\ude00!(x)*'y z",
+    ] {
+        assert_eq!(redactor.redact(text).text, MASK, "{text}");
+    }
+}
+
+#[test]
+fn registered_values_that_overlap_are_masked_together() {
+    let redactor = Redactor::new(&["token-12", "12-very-long-value"]).unwrap().registered_only();
+    assert_eq!(redactor.redact("a token-12-very-long-value b").text, "a REDACTED b");
+    assert_eq!(redactor.redact("a token-12-very b").text, "a REDACTED-very b");
+}
+
+#[test]
 fn registered_values_are_literal_whole_by_line_and_not_too_short() {
     let redactor =
         Redactor::new(&["a.b*c[FAKE]+$", "{\n  \"a\": \"FAKE9\"\n}", "x", "", "trailing-newline\n"]).unwrap();
