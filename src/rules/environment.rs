@@ -11,49 +11,74 @@ pub const NAME_MAX: usize = 256;
 /// Longest value, in bytes: 32Ki.
 pub const VALUE_MAX: usize = 32 << 10;
 
-/// Names that change how programs are loaded, found, started or reach the network; nobody sets them.
-const RESERVED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "IFS",
-    "ENV",
-    "BASH_ENV",
-    "BASHOPTS",
-    "SHELLOPTS",
-    "PS4",
-    "PROMPT_COMMAND",
-    "CDPATH",
-    "GLOBIGNORE",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "FTP_PROXY",
-    "NO_PROXY",
-    "PYTHONSTARTUP",
-    "PYTHONHOME",
-    "PERL5OPT",
-    "PERL5LIB",
-    "RUBYOPT",
-    "NODE_OPTIONS",
-    "JAVA_TOOL_OPTIONS",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
-    "SUDO_ASKPASS",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_EXEC_PATH",
-    "GCONV_PATH",
-    "HOSTALIASES",
-    "RES_OPTIONS",
-    "LOCALDOMAIN",
-    "NLSPATH",
-    "TMPDIR",
-    "TERMINFO",
+/// Names that nobody sets, by the reason.
+const RESERVED: [(&str, &[&str]); 3] = [
+    (
+        "programs go by it to find their user, shell and files",
+        &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERMINFO"],
+    ),
+    (
+        "it changes how programs reach the network",
+        &[
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "FTP_PROXY",
+            "NO_PROXY",
+            "HOSTALIASES",
+            "RES_OPTIONS",
+            "LOCALDOMAIN",
+        ],
+    ),
+    (
+        LOADED,
+        &[
+            "IFS",
+            "ENV",
+            "BASH_ENV",
+            "BASHOPTS",
+            "SHELLOPTS",
+            "PS4",
+            "PROMPT_COMMAND",
+            "CDPATH",
+            "GLOBIGNORE",
+            "PYTHONSTARTUP",
+            "PYTHONHOME",
+            "PERL5OPT",
+            "PERL5LIB",
+            "RUBYOPT",
+            "NODE_OPTIONS",
+            "JAVA_TOOL_OPTIONS",
+            "GIT_ASKPASS",
+            "SSH_ASKPASS",
+            "SUDO_ASKPASS",
+            "GIT_SSH",
+            "GIT_SSH_COMMAND",
+            "GIT_EXEC_PATH",
+            "GCONV_PATH",
+            "NLSPATH",
+        ],
+    ),
 ];
-const RESERVED_PREFIXES: &[&str] = &["LD_", "DYLD_", "BASH_FUNC_", "SO_", "SPRITE_", "GIT_CONFIG", "GLIBC_", "MALLOC_"];
+const LOADED: &str = "it changes how programs are loaded, what they start or how a shell reads commands";
+const RESERVED_PREFIXES: [(&str, &str); 8] = [
+    ("LD_", LOADED),
+    ("DYLD_", LOADED),
+    ("BASH_FUNC_", LOADED),
+    ("SO_", "names that begin with SO_ belong to the operator"),
+    ("SPRITE_", "names that begin with SPRITE_ belong to the platform"),
+    ("GIT_CONFIG", LOADED),
+    ("GLIBC_", LOADED),
+    ("MALLOC_", LOADED),
+];
+
+/// Why nobody sets a name, if so; in whatever case it is written.
+fn reserved(name: &str) -> Option<&'static str> {
+    let upper = name.to_ascii_uppercase();
+    let whole = RESERVED.iter().find(|(_, names)| names.contains(&upper.as_str())).map(|(why, _)| *why);
+    let prefix = || RESERVED_PREFIXES.iter().find(|(prefix, _)| upper.starts_with(prefix)).map(|(_, why)| *why);
+    whole.or_else(prefix)
+}
 
 /// Why a variable was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -62,7 +87,7 @@ pub enum EnvironmentError {
     #[error("`{0}` is no variable name: write a letter or underscore, then letters, digits and underscores")]
     Name(String),
     /// Nobody sets it.
-    #[error("`{0}` cannot be set: it changes how programs are loaded or reach the network")]
+    #[error("`{0}` cannot be set: {why}: take it out", why = reserved(.0).unwrap_or(LOADED))]
     Reserved(String),
     /// The policy does not allow it.
     #[error("`{0}` is not allowed: ask for it in environment.allow of the policy")]
@@ -97,8 +122,7 @@ pub fn check(name: &str, value: &str) -> Result<(), EnvironmentError> {
     if !head || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         return Err(EnvironmentError::Name(name.to_owned()));
     }
-    let upper = name.to_ascii_uppercase();
-    if RESERVED.contains(&upper.as_str()) || RESERVED_PREFIXES.iter().any(|p| upper.starts_with(p)) {
+    if reserved(name).is_some() {
         return Err(EnvironmentError::Reserved(name.to_owned()));
     }
     if value.contains('\0') {
@@ -173,6 +197,19 @@ mod tests {
     #[case("NODE_ENV", "test", true)]
     fn a_variable_is_checked_by_name_and_value(#[case] name: &str, #[case] value: &str, #[case] good: bool) {
         assert_eq!(check(name, value).is_ok(), good);
+    }
+
+    #[rstest]
+    #[case("tmpdir", "programs go by it")]
+    #[case("https_proxy", "reach the network")]
+    #[case("LD_PRELOAD", "how programs are loaded")]
+    #[case("IFS", "how a shell reads commands")]
+    #[case("SPRITE_X", "belong to the platform")]
+    #[case("SO_RUN", "belong to the operator")]
+    fn a_reserved_name_has_its_cause(#[case] name: &str, #[case] why: &str) {
+        let text = check(name, "").unwrap_err().to_string();
+        assert!(text.starts_with(&format!("`{name}` cannot be set: ")), "{text}");
+        assert!(text.contains(why) && text.ends_with(": take it out"), "{text}");
     }
 
     #[test]
