@@ -127,11 +127,11 @@ fn lists(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
 
 fn texts(spec: &ExecutionPolicySpec) -> Vec<String> {
     let mut errors = Vec::new();
-    for (at, expression) in spec.commands.deny.iter().enumerate() {
+    for expression in &spec.commands.deny {
         if expression.len() > EXPRESSION_BYTES {
-            let many = expression.len();
+            let (many, start) = (expression.len(), expression.chars().take(20).collect::<String>());
             errors.push(format!(
-                "commands.deny[{at}]: the expression has {many} bytes: write at most {EXPRESSION_BYTES}, split it into several"
+                "commands.deny: `{start}…` has {many} bytes: write at most {EXPRESSION_BYTES}, split it into several"
             ));
         }
     }
