@@ -6,6 +6,7 @@ mod documents;
 mod item;
 mod judge;
 mod manifest;
+mod partial;
 mod print;
 mod quantity;
 mod shape;

@@ -3,10 +3,18 @@
 //! A file that is applied often holds more than one kind. Nothing is passed over without its name being told.
 
 use serde_json::Value;
+use serde_saphyr::{Error, budget::BudgetBreach};
 
 use super::manifest::ManifestError;
 use super::shape::shown;
 use crate::api::{GROUP, VERSION};
+
+/// Most documents of a file.
+const DOCUMENTS: usize = 1024;
+/// Most values of a file, with what aliases repeat.
+const NODES: usize = 250_000;
+/// Deepest level of a value.
+const DEPTH: usize = 64;
 
 /// One document.
 #[derive(Debug)]
@@ -22,19 +30,35 @@ pub(super) enum Document {
 /// The documents of a file in YAML or JSON; what a list holds stands for itself.
 pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
     // An octal number as kubectl reads it.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    // The parser's excerpt of the source follows its first line; its advice for programs says nothing to people.
-    let form = |error: serde_saphyr::Error| {
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        ManifestError::Form(line.split(", set DuplicateKeyPolicy").next().unwrap_or(line).to_owned())
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        budget: serde_saphyr::budget! { max_documents: DOCUMENTS, max_nodes: NODES, max_depth: DEPTH },
     };
-    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(form)?;
+    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(unread)?;
     let mut documents = Vec::new();
     for (at, value) in values.into_iter().enumerate() {
         sort(at + 1, value, &mut documents);
     }
     Ok(documents)
+}
+
+fn unread(error: serde_saphyr::Error) -> ManifestError {
+    if let Error::Budget { breach, .. } = error.without_snippet() {
+        let most = match breach {
+            BudgetBreach::Documents { .. } => format!("{DOCUMENTS} documents"),
+            BudgetBreach::Nodes { .. } => format!("{NODES} values, with what aliases repeat"),
+            BudgetBreach::Depth { .. } => format!("{DEPTH} levels"),
+            _ => "is read of anchors, aliases and merged keys".to_owned(),
+        };
+        return ManifestError::TooMuch(most);
+    }
+    // The parser's excerpt of the source follows its first line; its advice for programs says nothing to people.
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = [", set DuplicateKeyPolicy", " rejected by the configured policy"]
+        .iter()
+        .fold(line, |line, advice| line.split(advice).next().unwrap_or(line));
+    ManifestError::Form(line.to_owned())
 }
 
 fn sort(number: usize, mut value: Value, documents: &mut Vec<Document>) {

@@ -87,9 +87,9 @@ pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgemen
         (Kind::Command, Input::Text(command)) => command_of(command, spec),
         (Kind::Path, Input::Text(path)) => file(path),
         (Kind::Env, Input::Text(pair)) => variable(pair, policy.map(|policy| &policy.spec)),
-        (Kind::Size, input) => quantity::size(input, spec),
+        (Kind::Size, input) => quantity::size(input, policy),
         (Kind::Duration, input) => quantity::duration(input, policy),
-        (Kind::Count, input) => quantity::count(input, spec),
+        (Kind::Count, input) => quantity::count(input, policy),
         (Kind::Text, Input::Text(text)) => redacted(text),
         (kind, Input::Absent) => {
             Judgement::refuse(invalid(kind), "Absent", "there is nothing, and no default: write a value")
@@ -120,8 +120,9 @@ const fn invalid(kind: Kind) -> &'static str {
             PolicyReason::InvalidEntries.as_str()
         }
         Kind::Env => RunReason::InvalidEnvironment.as_str(),
-        Kind::Path => RunReason::PathEscape.as_str(),
-        Kind::Command | Kind::Size | Kind::Duration | Kind::Count | Kind::Text => RunReason::InvalidSpec.as_str(),
+        Kind::Path | Kind::Command | Kind::Size | Kind::Duration | Kind::Count | Kind::Text => {
+            RunReason::InvalidSpec.as_str()
+        }
     }
 }
 
@@ -227,7 +228,9 @@ fn egress_host(host: &str, allow: Option<&[String]>, policy: Option<&PolicyRepor
         let value = Pattern::host(host).unwrap_or_default();
         Judgement::accept(rule, value, decision.to_string())
     } else {
-        Judgement { reason: None, ..Judgement::refuse("", rule, decision.to_string()) }
+        let without = allow.is_none() && policy.is_none() && matches!(decision, matching::Decision::Denied { .. });
+        let why = if without { "; no policy was given, so no host is allowed: name one with --policy" } else { "" };
+        Judgement { reason: None, ..Judgement::refuse("", rule, format!("{decision}{why}")) }
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::documents::{self, Document};
+use super::partial;
 use super::shape::{self, Flaw, shown};
 use crate::api::ExecutionPolicy;
 use crate::api::execution_policy::ExecutionPolicySpec;
@@ -36,9 +37,12 @@ const METADATA: [&str; 15] = [
 /// Why a manifest cannot be judged at all.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
-    /// Not YAML.
-    #[error("this is no YAML, so no ExecutionPolicy: {0}")]
+    /// Not YAML, or not of the YAML that is taken.
+    #[error("no ExecutionPolicy can be read here: {0}")]
     Form(String),
+    /// More than is read.
+    #[error("the file holds more than {0}: write less into one file")]
+    TooMuch(String),
     /// Not of a kind that can be told apart.
     #[error(
         "document {0} has kind {1} and apiVersion {2}: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1, or \
@@ -131,27 +135,27 @@ impl PolicyReport {
         let written = manifest.get("spec").filter(|spec| !spec.is_null()).cloned().unwrap_or_else(|| json!({}));
         let mut complaints = beside_the_spec(&manifest);
         let value = without_nulls(manifest);
-        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = match value.pointer("/metadata/name") {
+            Some(Value::String(name)) => name.clone(),
+            // As a handle; it is named as no text.
+            Some(other) => shown(&other.to_string()),
+            None => String::new(),
+        };
         let spec = value.get("spec").cloned().unwrap_or_else(|| json!({}));
         let flaws = match shape::policy() {
             Some(schema) => shape::flaws(schema, &written, "spec"),
             None => vec![Flaw::new("spec", "the schema cannot be rendered")],
         };
         complaints.extend(flaws.iter().map(ToString::to_string));
-        let metadata = value.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        let mut metadata_error = None;
-        let metadata = serde_path_to_error::deserialize(metadata).unwrap_or_else(|error| {
-            metadata_error = Some(format!("metadata.{}: {}", error.path(), error.inner()));
-            kube::core::ObjectMeta::default()
-        });
-        let (spec, unread) = read_spec(spec, &flaws);
-        complaints.extend(metadata_error.into_iter().chain(unread));
+        let (metadata, unread) = partial::metadata(value.get("metadata"));
+        complaints.extend(unread);
+        let (spec, unread) = partial::spec(spec, &flaws);
+        complaints.extend(unread);
         let policy = ExecutionPolicy { metadata, spec, status: None };
         let compiled = compile::compile(&policy, open_allowed);
         let errors = compiled.as_ref().err().map(|errors| errors.errors.as_slice()).unwrap_or_default();
-        // The walk over the schema may have said the same.
-        let known = |error: &&String| !complaints.contains(&format!("spec.{error}"));
-        complaints.extend(errors.iter().filter(known).cloned().collect::<Vec<_>>());
+        let errors = errors.iter().filter(|error| !partial::is_said(error, &flaws));
+        complaints.extend(errors.map(|error| format!("spec.{error}")));
         let compiled = compiled.ok().filter(|_| complaints.is_empty());
         Self {
             name,
@@ -162,31 +166,6 @@ impl PolicyReport {
             complaints,
         }
     }
-}
-
-/// What can be read of a spec: a part, such as `limits`, in which something has no readable value, counts as absent, so that
-/// what the others have wrong is named as well. Then what was wrong and is not known yet.
-fn read_spec(mut spec: Value, flaws: &[Flaw]) -> (ExecutionPolicySpec, Vec<String>) {
-    let mut unread = Vec::new();
-    loop {
-        let error = match serde_path_to_error::deserialize(&spec) {
-            Ok(spec) => return (spec, unread),
-            Err(error) => error,
-        };
-        let path = format!("spec.{}", error.path());
-        if !flaws.iter().any(|flaw| is_within(&flaw.path, &path) || is_within(&path, &flaw.path)) {
-            unread.push(format!("{path}: {}", error.inner()));
-        }
-        let part = error.path().iter().next().map(ToString::to_string).unwrap_or_default();
-        if spec.as_object_mut().and_then(|parts| parts.remove(&part)).is_none() {
-            return (ExecutionPolicySpec::default(), unread);
-        }
-    }
-}
-
-/// Whether a path is another, or below it.
-fn is_within(path: &str, of: &str) -> bool {
-    path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// What is wrong with a manifest outside its spec.
@@ -210,9 +189,11 @@ fn beside_the_spec(manifest: &Value) -> Vec<String> {
                 "metadata.name: `{name}` is no name: write at most 253 lower-case letters, digits, `-` and `.`"
             ));
         }
-        Some(Value::Null) | None => complaints.push("metadata.name: there is none: write one".to_owned()),
+        Some(Value::Null) | None if manifest.get("metadata").is_none_or(|m| m.is_object() || m.is_null()) => {
+            complaints.push("metadata.name: there is none: write one".to_owned())
+        }
         // What is no text is named with the rest of the metadata.
-        Some(_) => {}
+        Some(_) | None => {}
     }
     complaints
 }
@@ -237,23 +218,5 @@ fn without_nulls(value: Value) -> Value {
         }
         Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_that_cannot_be_read_is_named_and_the_others_are_kept() {
-        let spec = json!({"limits": {"timeout": 1}, "egress": {"allow": [2]}, "suspend": true});
-        let (read, unread) = read_spec(spec.clone(), &[]);
-        assert!(read.suspend);
-        assert_eq!(unread.len(), 2, "{unread:?}");
-        assert!(unread.iter().any(|text| text.starts_with("spec.egress.allow[0]: ")), "{unread:?}");
-        // What the walk has named already is not named again; a longer name of another field is not the same.
-        let known = [Flaw::new("spec.limits.timeout", ""), Flaw::new("spec.egress.al", "")];
-        assert_eq!(read_spec(spec, &known).1.len(), 1);
-        assert_eq!(read_spec(json!([]), &[]).0, ExecutionPolicySpec::default());
     }
 }

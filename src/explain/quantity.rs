@@ -18,6 +18,7 @@ use crate::rules::limits::Limits;
 
 /// The largest size that any field takes: `resources.storage`, 16Ti.
 const LARGEST_SIZE: u64 = 1 << 44;
+const SIZE: &str = "write an integer or a quantity such as 64Ki, at most 16Ti";
 /// The largest count that any field takes: `quota.runsPerDay`.
 const LARGEST_COUNT: u64 = 10_000_000;
 
@@ -25,10 +26,25 @@ fn refuse(rule: &str, message: impl Into<String>) -> Judgement {
     Judgement::refuse(RunReason::InvalidSpec.as_str(), rule, message)
 }
 
-pub(super) fn size(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+/// What holds where nothing is written.
+fn absent(
+    field: &str,
+    policy: Option<&PolicyReport>,
+    value: impl Fn(&ExecutionPolicySpec) -> serde_json::Value,
+) -> Judgement {
+    match policy {
+        Some(policy) => Judgement::accept("Policy", value(&policy.spec), format!("{field} of the policy")),
+        None => {
+            let default = ExecutionPolicySpec::default();
+            Judgement::accept("Default", value(&default), format!("the default of {field}"))
+        }
+    }
+}
+
+pub(super) fn size(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
     let bytes = match input {
         Input::Absent => {
-            return Judgement::accept("Default", spec.limits.output.bytes(), "the default of limits.output");
+            return absent("limits.output", policy, |spec| json!(spec.limits.output.bytes()));
         }
         Input::Text(text) => match text.parse::<ByteSize>() {
             Ok(size) => match shape::form("resources.storage", text) {
@@ -36,15 +52,12 @@ pub(super) fn size(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
                 None => size.bytes(),
             },
             Err(error @ SizeError::Form(_)) => return refuse("Form", error.to_string()),
-            Err(error @ SizeError::Range(_)) => return refuse("Range", error.to_string()),
+            Err(error @ SizeError::Range(_)) => return refuse("Range", format!("{error}: {SIZE}")),
         },
         Input::Number(number) => match number.as_u64() {
             Some(bytes) => bytes,
             None => {
-                return refuse(
-                    "Type",
-                    format!("{number} is no whole number of bytes: write an integer or a quantity such as 64Ki"),
-                );
+                return refuse("Type", format!("{number} is no whole number of bytes: {SIZE}; {}", shape::EXPONENT));
             }
         },
         Input::Entries(_) => return refuse("Type", "a list is no size: write one value"),
@@ -58,11 +71,7 @@ pub(super) fn size(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
 
 pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
     match input {
-        Input::Absent => {
-            let default = ExecutionPolicySpec::default();
-            let timeout = &policy.map_or(&default, |policy| &policy.spec).limits.timeout;
-            Judgement::accept("Default", seconds(timeout.get()), "the default of limits.timeout")
-        }
+        Input::Absent => absent("limits.timeout", policy, |spec| seconds(spec.limits.timeout.get())),
         Input::Text(text) => match text.parse::<GoDuration>() {
             Ok(span) => match shape::form("lifecycle.expireAfter", text) {
                 Some(wrong) => refuse("Form", wrong),
@@ -71,14 +80,17 @@ pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgemen
                     None => any_duration(&span),
                 },
             },
-            Err(error) => {
-                let rule = match &error {
-                    DurationError::Form(_) => "Form",
-                    DurationError::Negative(_) => "Negative",
-                    DurationError::Range(_) => "Range",
-                };
-                refuse(rule, error.to_string())
-            }
+            Err(error) => match error {
+                DurationError::Form(_) => refuse("Form", error.to_string()),
+                DurationError::Negative(_) => refuse("Negative", error.to_string()),
+                DurationError::Range(text) => {
+                    let text = shape::shown(&text);
+                    refuse(
+                        "Range",
+                        format!("`{text}` is finer than 1ns or more than any field takes: write at most 8760h"),
+                    )
+                }
+            },
         },
         Input::Number(number) => refuse("Type", format!("{number} has no unit: write a string such as \"{number}s\"")),
         Input::Entries(_) => refuse("Type", "a list is no duration: write one value"),
@@ -116,9 +128,9 @@ fn seconds(duration: Duration) -> serde_json::Value {
     if duration.subsec_nanos() == 0 { json!(duration.as_secs()) } else { json!(duration.as_secs_f64()) }
 }
 
-pub(super) fn count(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
+pub(super) fn count(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
     match input {
-        Input::Absent => Judgement::accept("Default", spec.limits.parallel_runs, "the default of limits.parallelRuns"),
+        Input::Absent => absent("limits.parallelRuns", policy, |spec| json!(spec.limits.parallel_runs)),
         Input::Number(number) => match number.as_u64() {
             Some(count) if count <= LARGEST_COUNT => {
                 let message = if count == 0 { "0 allows none; it never means without limit" } else { "" };
@@ -127,7 +139,7 @@ pub(super) fn count(input: &Input, spec: &ExecutionPolicySpec) -> Judgement {
             Some(_) => refuse("Range", format!("{number} is more than any count takes ({LARGEST_COUNT}): write less")),
             None => refuse(
                 "Form",
-                format!("{number} is no whole number between 0 and {LARGEST_COUNT}, written as an integer"),
+                format!("{number} is no whole number between 0 and {LARGEST_COUNT}: write digits alone, such as 4"),
             ),
         },
         Input::Text(text) => {

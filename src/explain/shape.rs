@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::api;
-use crate::api::values::{ByteSize, GoDuration};
+use crate::api::values::{ByteSize, DurationError, GoDuration, SizeError};
 use crate::controllers::policy::compile::bounds::{too_large, too_long, too_many, too_small};
 
 /// What does not fit, and where.
@@ -81,7 +81,7 @@ fn walk(schema: &Value, value: &Value, path: &str, found: &mut Vec<Flaw>) {
         }
         (Kind::Boolean, Value::Bool(_)) => {}
         (Kind::Object | Kind::Array | Kind::String | Kind::IntOrString | Kind::Integer | Kind::Boolean, _) => {
-            flaw(format!("{}: {}", wrong_type(value), instead(schema)));
+            flaw(not_of_the_type(schema, value));
         }
         // Never in our schemas; what cannot be judged is not taken.
         (Kind::Unknown, _) => flaw("the schema says nothing about it".to_owned()),
@@ -192,18 +192,24 @@ fn string(schema: &Value, text: &str) -> Option<String> {
         return Some(too_long(many, most));
     }
     if count(schema, "minLength").is_some_and(|least| many < least) {
-        return Some(format!("it is empty: {}", instead(schema)));
+        return Some(format!("it is empty: {}, or take it out", instead(schema)));
     }
     // The types know better than a pattern what is wrong.
-    if rule(schema).is_some_and(|rule| rule.starts_with("duration(self)"))
+    if is_time(schema)
         && let Err(error) = text.parse::<GoDuration>()
     {
-        return Some(error.to_string());
+        return Some(match error {
+            DurationError::Range(text) => format!("`{}` cannot be represented: {}", shown(&text), instead(schema)),
+            DurationError::Form(_) | DurationError::Negative(_) => error.to_string(),
+        });
     }
     if kind(schema) == Kind::IntOrString
         && let Err(error) = text.parse::<ByteSize>()
     {
-        return Some(error.to_string());
+        return Some(match error {
+            SizeError::Range(_) => format!("{error}: {}", instead(schema)),
+            SizeError::Form(_) => error.to_string(),
+        });
     }
     let pattern = schema.get("pattern").and_then(Value::as_str)?;
     // A pattern that cannot be read matches nothing.
@@ -232,6 +238,11 @@ fn rule(schema: &Value) -> Option<&str> {
     schema.pointer("/x-kubernetes-validations/0/rule").and_then(Value::as_str)
 }
 
+/// Whether a text is a span of time.
+fn is_time(schema: &Value) -> bool {
+    rule(schema).is_some_and(|rule| rule.starts_with("duration(self)"))
+}
+
 /// What to write.
 fn instead(schema: &Value) -> String {
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
@@ -243,19 +254,41 @@ fn instead(schema: &Value) -> String {
     if let Some(message) = message.filter(|text| text.starts_with("write") && kind(schema) != Kind::Array) {
         return message.to_owned();
     }
-    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+    // A text without NUL is any text to people.
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str).filter(|pattern| *pattern != r"^[^\x00]*$") {
         return format!("write a text of the form {pattern}");
     }
     let what = match kind(schema) {
         Kind::Object => "fields with their values",
         Kind::Array => "a list",
-        Kind::String => "a text; in quotes if it looks like something else",
+        Kind::String => "a text",
         Kind::IntOrString => "a whole number or a text",
         Kind::Integer => "a whole number without quotes",
         Kind::Boolean => "true or false, without quotes",
         Kind::Unknown => "something else",
     };
     format!("write {what}")
+}
+
+/// For a size that is written with an exponent, which YAML and JSON read as a number with a fraction.
+pub(super) const EXPONENT: &str = "in quotes if it has an exponent (\"1e3\")";
+
+fn not_of_the_type(schema: &Value, value: &Value) -> String {
+    let kind = kind(schema);
+    let any_text = kind == Kind::String && schema.get("enum").is_none() && !is_time(schema);
+    match value {
+        Value::Number(number) if any_text && number.is_f64() => {
+            format!("{number} is a number: write it in quotes, with all its digits (1.10 without quotes is 1.1)")
+        }
+        Value::Number(number) if any_text => format!("{number} is a number: write it in quotes, \"{number}\""),
+        Value::Bool(_) if any_text => format!("{}: write it in quotes, as it is meant", wrong_type(value)),
+        Value::Number(_) if kind == Kind::IntOrString => {
+            format!("{}: {}; {EXPONENT}", wrong_type(value), instead(schema))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            format!("{}: {}", wrong_type(value), instead(schema))
+        }
+    }
 }
 
 fn wrong_type(value: &Value) -> String {
