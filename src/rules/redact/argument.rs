@@ -37,7 +37,8 @@ impl Scanner {
         let netrc = password && {
             let login = key::tail(previous, |b| !b.is_ascii_whitespace());
             let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" ");
-            line.ends_with(b"login")
+            let above = previous.strip_suffix(b"\n").map(|text| key::tail(text, |b| b != b'\n').trim_ascii_start());
+            line.ends_with(b"login") || above.is_some_and(|line| line.starts_with(b"login "))
         };
         if !sql && !netrc && !defined {
             return None;
@@ -59,8 +60,12 @@ impl Scanner {
             let name =
                 content.iter().take(256).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
             let secret = content.get(name..)?.strip_prefix(b":")?;
-            let skip = opening.skip + name + 1;
-            return self.given(&known(), &value::Opening { skip, ..*opening }, secret, Bare::Word);
+            let (len, until) = value_until(opening, secret, Bare::Word);
+            let found = secret.get(..len)?;
+            value::plausible(&known(), found, opening.quote.is_some(), secret.get(len..)?).then_some(())?;
+            // The user is read as any text: it may be a token.
+            self.password = Some((opening.skip + name + 1, until));
+            return Some(Step::Keep(1));
         }
         let short = matches!((self.program, last), (Some(Program::Password), b"-p") | (Some(Program::Auth), b"-a"));
         if short {
@@ -74,10 +79,7 @@ impl Scanner {
 
     /// Masks a value that is certainly meant as one.
     fn given(&mut self, key: &Key, opening: &value::Opening, content: &[u8], bare: Bare) -> Option<Step> {
-        let (len, until) = match opening.quote {
-            Some((quote, slashes)) => (value::quoted_len(content, quote, slashes), Until::Quote(quote, slashes)),
-            None => (bare.len(content), Until::Bare(bare)),
-        };
+        let (len, until) = value_until(opening, content, bare);
         let found = content.get(..len)?;
         value::plausible(key, found, opening.quote.is_some(), content.get(len..)?)
             .then(|| self.mask(opening.skip, until, Rule::Assignment))
@@ -110,6 +112,54 @@ impl Scanner {
         (digit && value::plausible(&key, found, true, &[]))
             .then(|| self.mask(1 + opening.skip, Until::Quote(quote, slashes), Rule::Assignment))
     }
+}
+
+/// How long a value is, and where its mask ends.
+fn value_until(opening: &value::Opening, content: &[u8], bare: Bare) -> (usize, Until) {
+    match opening.quote {
+        Some((quote, slashes)) => (value::quoted_len(content, quote, slashes), Until::Quote(quote, slashes)),
+        None => (bare.len(content), Until::Bare(bare)),
+    }
+}
+
+/// The name in `- name: API_KEY` and `{"name": "API_KEY", "value":`, whose value comes: of the environment of containers, of tags.
+pub(super) fn sibling(behind: &[u8]) -> Option<Key> {
+    let blank = |text| key::trim_end(text, b" \t\r\n");
+    let (inner, quote) = unquoted(blank(behind));
+    let before = [&b"value"[..], b"Value"].iter().find_map(|word| inner.strip_suffix(*word))?;
+    let before = opened(before, quote);
+    let before = blank(before.strip_suffix(b"\\n").unwrap_or(before));
+    let before = blank(before.strip_suffix(b",").unwrap_or(before));
+    let (inner, name_quote) = unquoted(before);
+    let name = inner.get(inner.len() - class::tail_len(inner, class::NAME)..)?;
+    let before = opened(inner.get(..inner.len() - name.len())?, name_quote);
+    let before = blank(blank(before).strip_suffix(b":")?);
+    let (label, label_quote) = unquoted(before);
+    let rest = [&b"name"[..], b"Name", b"key", b"Key"].iter().find_map(|word| label.strip_suffix(*word))?;
+    let alone = label_quote.is_some() || !rest.last().is_some_and(|byte| class::is(*byte, class::NAME));
+    let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
+    let slashes = inner_slashes(behind);
+    alone.then(|| Key { kind, quoted: quote.is_some(), json: quote == Some(b'"'), slashes, ..known() })
+}
+
+/// Without the quote at its end and the backslashes before it.
+fn unquoted(text: &[u8]) -> (&[u8], Option<u8>) {
+    match text.split_last() {
+        Some((quote @ (b'"' | b'\''), rest)) => (key::trim_end(rest, b"\\"), Some(*quote)),
+        _ => (text, None),
+    }
+}
+
+/// Without the quote that opens what was taken off.
+fn opened(text: &[u8], quote: Option<u8>) -> &[u8] {
+    let Some(quote) = quote else { return text };
+    key::trim_end(text.strip_suffix(&[quote]).unwrap_or(text), b"\\")
+}
+
+/// Backslashes before the quote at the end: how deep the JSON is nested.
+fn inner_slashes(text: &[u8]) -> usize {
+    let inner = key::trim_end(text, b" \t").strip_suffix(b"\"").unwrap_or_default();
+    inner.len() - key::trim_end(inner, b"\\").len()
 }
 
 /// The name in `key="ApiKey" value`, whose value comes.

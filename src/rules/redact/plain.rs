@@ -102,6 +102,6 @@ fn named(before: &[u8], open: bool) -> bool {
         return true;
     }
     let Ok(name) = std::str::from_utf8(name) else { return true };
-    let value = name.ends_with("value") || name.ends_with("VALUE");
+    let value = name.ends_with("alue") || name.ends_with("VALUE");
     value || key::may_name(name) || TYPES.contains(&name)
 }

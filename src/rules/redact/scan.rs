@@ -4,7 +4,7 @@
 //! options, parameters of URLs, passwords in URLs); well-known tokens; key blocks; long opaque runs. A word is taken as a
 //! whole, so that nothing is found in the middle of one. Must not look beyond the place it is given.
 
-use super::argument::{attribute, passed};
+use super::argument::{attribute, passed, sibling};
 use super::key::{self, Key, Kind};
 use super::value::{self, Bare, Until};
 use super::window::{Pass, Place, Step};
@@ -48,8 +48,8 @@ pub(super) struct Scanner {
     /// So many bytes from here on could belong to one token.
     reach: usize,
     pub(super) program: Option<Program>,
-    /// So many bytes from here a password of a URL begins.
-    password: Option<(usize, Until)>,
+    /// So many bytes from here a password of a URL, or behind a user, begins.
+    pub(super) password: Option<(usize, Until)>,
 }
 
 impl Pass for Scanner {
@@ -215,7 +215,8 @@ impl Scanner {
         }
         let key = key::behind(place.behind, place.begins)
             .or_else(|| attribute(place.behind).filter(|_| signs == b"="))
-            .or_else(|| passed(place.behind).filter(|_| signs == b":"))?;
+            .or_else(|| passed(place.behind).filter(|_| signs == b":"))
+            .or_else(|| sibling(place.behind).filter(|_| signs == b":"))?;
         let key = Key { query: key.query || encoded, ..key };
         let after = text.get(sign..)?;
         let colon = signs == b":";

@@ -190,6 +190,10 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     if value.is_empty() || value == MASK || is_reference(value) {
         return false;
     }
+    // A working directory.
+    if key.name == "pwd" && value.starts_with(['/', '~']) {
+        return false;
+    }
     // The quote closed something: `log('token:', token)`.
     if quoted && [", ", ")", ","].iter().any(|p| value.starts_with(p)) {
         return false;
