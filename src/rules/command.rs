@@ -23,7 +23,7 @@ pub use self::target::Zone;
 use super::redact::Redactor;
 
 /// Largest compiled size of all expressions of one policy, in bytes.
-const SIZE_LIMIT: usize = 4 << 20;
+const SIZE_LIMIT: usize = 1 << 20;
 
 /// Why expressions were refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -30,6 +30,7 @@ use crate::{
         limits::Limits,
         outcome::{Outcome, Stop},
         path,
+        redact::Redactor,
     },
 };
 
@@ -351,7 +352,8 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
         );
     }
     let size = |text: &str| u64::try_from(text.len()).unwrap_or(u64::MAX);
-    for error in effective.limits.check_sizes(size(&bash.command), bash.stdin.as_deref().map_or(0, size)) {
+    let length = size(&bash.command);
+    for error in effective.limits.check_sizes(length, bash.stdin.as_deref().map_or(0, size)) {
         complain(RunReason::LimitExceeded, error.to_string());
     }
     let timeout = effective.limits.timeout_for(spec.timeout.as_ref().map(GoDuration::get));
@@ -365,13 +367,15 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
             format!("the Run has {size} bytes, so its output could not be stored: make command or stdin smaller");
         complain(RunReason::TooLarge, message);
     }
-    for (policy, expression) in effective.denies(&bash.command) {
+    // One that is too long is not read: time is spent on what may run.
+    let readable = Some(bash.command.as_str()).filter(|_| length <= effective.limits.command).unwrap_or_default();
+    for (policy, expression) in effective.denies(readable) {
         complain(
             RunReason::BlockedCommand,
             format!("the command matches `{expression}`, which ExecutionPolicy {policy} denies"),
         );
     }
-    if let Some(finding) = command::forbidden_target(&bash.command) {
+    if let Some(finding) = command::forbidden_target(readable) {
         complain(RunReason::BlockedCommand, finding.to_string());
     }
     let directory = bash.cwd.as_deref().map_or_else(|| Ok(path::ROOT.to_owned()), path::directory);
@@ -388,7 +392,8 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
         (_, _, _, first) => {
             let reason = first.map_or(RunReason::InvalidSpec, |(reason, _)| *reason);
             let all: Vec<_> = complaints.iter().map(|(_, message)| message.as_str()).collect();
-            Err(Outcome::denied(reason, all.join("; ")))
+            // They repeat what was written, and are read by others than who wrote it.
+            Err(Outcome::denied(reason, Redactor::default().redact(&all.join("; ")).text))
         }
     }
 }

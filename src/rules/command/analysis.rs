@@ -129,8 +129,15 @@ impl<'e> Analysis<'e> {
                     .or_else(|| socket(arguments))
             }
             Use::Connects => {
-                let commands = arguments.iter().filter_map(|word| word.strip_prefix("ProxyCommand="));
-                let hit = commands.into_iter().find_map(|text| self.shell(text, depth + 1));
+                let command = |word: &'_ String| {
+                    let option = word.strip_prefix("-o").unwrap_or(word).trim_start();
+                    option
+                        .strip_prefix("ProxyCommand")
+                        .and_then(|text| text.strip_prefix(['=', ' ']))
+                        .map(str::to_owned)
+                };
+                let commands = arguments.iter().filter_map(command);
+                let hit = commands.into_iter().find_map(|text| self.shell(&text, depth + 1));
                 hit.or_else(|| connected(program, arguments, self.effort))
             }
             Use::Client => first(program::servers(arguments), self.effort).or_else(|| urls(arguments, self.effort)),

@@ -9,8 +9,10 @@ use super::target::{self, Target};
 
 /// How many spellings one word may stand for.
 const ALTERNATIVES: usize = 512;
-/// And all words of a command together.
-const SPELLINGS: usize = 16 << 10;
+/// And how many bytes all spellings of a command may have together, beside the words as they are written.
+const SPELLINGS: usize = 128 << 10;
+/// How many `@` of one authority are looked behind: the first ones and the last ones, one of which parsers take.
+const USERS: usize = 4;
 
 /// The target that a host, as it is written, is.
 pub(super) fn host(text: &str) -> Option<Target> {
@@ -126,8 +128,10 @@ fn authority(text: &str) -> Option<Target> {
     let end = text.find(['/', '\\', '?', '#']).unwrap_or(text.len());
     let authority = text.get(..end)?;
     // Parsers differ on which `@` counts: any that follows one may be the host.
-    let hosts = if authority.contains('@') { authority.split('@').skip(1).collect() } else { vec![authority] };
-    hosts.into_iter().find_map(with_port)
+    let hosts: Vec<&str> = authority.split('@').collect();
+    let hosts = hosts.get(usize::from(hosts.len() > 1)..).unwrap_or_default();
+    let last = hosts.len().saturating_sub(USERS).max(USERS);
+    hosts.iter().take(USERS).chain(hosts.iter().skip(last)).find_map(|host| with_port(host))
 }
 
 fn with_port(text: &str) -> Option<Target> {
@@ -165,7 +169,8 @@ fn bare(word: &str) -> Option<Target> {
         })
 }
 
-/// How many spellings may still be looked at: a text of a few bytes stands for hundreds, and one command may hold many.
+/// How many bytes of spellings may still be looked at: a word of a few bytes stands for hundreds, one command may hold many words,
+/// and each spelling may hold many hosts.
 #[derive(Debug)]
 pub(super) struct Effort(Cell<usize>);
 
@@ -175,8 +180,8 @@ impl Effort {
         Self(Cell::new(SPELLINGS))
     }
 
-    fn spend(&self, spellings: usize) -> bool {
-        let left = self.0.get().checked_sub(spellings);
+    fn spend(&self, spellings: &[String]) -> bool {
+        let left = self.0.get().checked_sub(spellings.iter().map(String::len).sum());
         left.inspect(|left| self.0.set(*left)).is_some()
     }
 }
@@ -187,12 +192,8 @@ fn alternatives(word: &str, effort: &Effort) -> Vec<String> {
     let mut open = vec![word.to_owned()];
     while let Some(word) = open.pop() {
         match expand(&word) {
-            Some(more)
-                if done.len() + open.len() + more.len() < ALTERNATIVES
-                    && word.len() < 4096
-                    && effort.spend(more.len()) =>
-            {
-                open.extend(more);
+            Some(more) if done.len() + open.len() + more.len() < ALTERNATIVES && effort.spend(&more) => {
+                open.extend(more)
             }
             _ => done.push(word),
         }

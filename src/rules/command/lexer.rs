@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 /// How deep commands are looked for inside commands.
 pub(super) const DEPTH: usize = 8;
-/// Longest word, in bytes; the rest of a longer one is not looked at.
-const LONGEST: usize = 16 << 10;
+/// Longest word that values are put into, in bytes. What is written is looked at whatever its length.
+const LONGEST: usize = 256 << 10;
 
 /// Stands between the fields of a value while its word is read.
 const FIELD: char = '\u{1f}';
@@ -330,7 +330,6 @@ impl<'t, 'v> Lexer<'t, 'v> {
                 }
             }
         }
-        word.truncate(word.floor_char_boundary(LONGEST));
         (word, quoted)
     }
 

@@ -145,8 +145,9 @@ pub(super) fn is_short(name: &str) -> bool {
 
 /// Looks a path up.
 pub(super) fn socket(path: &str) -> Option<Target> {
-    let path = path.trim_end_matches('/');
-    SOCKETS.contains(&path).then(|| Target { zone: Zone::ProviderInternal, name: path.to_owned() })
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let found = SOCKETS.iter().find(|socket| path.starts_with('/') && parts.clone().eq(socket.split('/').skip(1)));
+    found.map(|socket| Target { zone: Zone::ProviderInternal, name: (*socket).to_owned() })
 }
 
 fn is_below(name: &str, zone: &str) -> bool {

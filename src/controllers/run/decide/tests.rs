@@ -164,6 +164,22 @@ fn a_spec_with_many_mistakes_is_told_all_of_them() {
 }
 
 #[test]
+fn a_refusal_does_not_repeat_a_secret() {
+    let token = ["gh", "p_8jzPde0IgxLd6", "GncfBAep"].concat();
+    let spec = json!({"session": {"name": "s"}, "bash": {"command": "true", "cwd": format!("/etc/{token}"),
+        "env": [{"name": format!("{token}-x"), "value": "1"}]}});
+    let Plan::Finish(outcome) = decide(&observed(run(spec))) else { panic!("not refused") };
+    assert!(outcome.message.contains("/etc/REDACTED") && !outcome.message.contains(&token), "{}", outcome.message);
+}
+
+#[test]
+fn a_command_that_is_too_long_is_not_read() {
+    let policy = policy("x", "{limits: {command: 3}, commands: {deny: ['^true$']}}");
+    let Plan::Finish(outcome) = decide(&Observed { session_policy: policy, ..observed(named()) }) else { panic!() };
+    assert!(!outcome.message.contains("denies"), "{}", outcome.message);
+}
+
+#[test]
 fn an_object_whose_output_could_not_be_stored_is_refused_at_the_gate() {
     let policy = policy("default", "{limits: {stdin: 512Ki}}");
     let mut big = named();

