@@ -34,7 +34,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
         legacy_octal_numbers: true,
         budget: serde_saphyr::budget! { max_documents: DOCUMENTS, max_nodes: NODES, max_depth: DEPTH },
     };
-    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(unread)?;
+    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| unread(&error))?;
     let mut documents = Vec::new();
     for (at, value) in values.into_iter().enumerate() {
         sort(at + 1, value, &mut documents);
@@ -42,15 +42,17 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
     Ok(documents)
 }
 
-fn unread(error: serde_saphyr::Error) -> ManifestError {
+fn unread(error: &serde_saphyr::Error) -> ManifestError {
     if let Error::Budget { breach, .. } = error.without_snippet() {
-        let most = match breach {
-            BudgetBreach::Documents { .. } => format!("{DOCUMENTS} documents"),
-            BudgetBreach::Nodes { .. } => format!("{NODES} values, with what aliases repeat"),
-            BudgetBreach::Depth { .. } => format!("{DEPTH} levels"),
-            _ => "is read of anchors, aliases and merged keys".to_owned(),
-        };
-        return ManifestError::TooMuch(most);
+        return ManifestError::TooMuch(if matches!(breach, BudgetBreach::Documents { .. }) {
+            format!("{DOCUMENTS} documents")
+        } else if matches!(breach, BudgetBreach::Nodes { .. }) {
+            format!("{NODES} values, with what aliases repeat")
+        } else if matches!(breach, BudgetBreach::Depth { .. }) {
+            format!("{DEPTH} levels")
+        } else {
+            "is read of anchors, aliases and merged keys".to_owned()
+        });
     }
     // The parser's excerpt of the source follows its first line; its advice for programs says nothing to people.
     let text = error.to_string();

@@ -190,7 +190,7 @@ fn beside_the_spec(manifest: &Value) -> Vec<String> {
             ));
         }
         Some(Value::Null) | None if manifest.get("metadata").is_none_or(|m| m.is_object() || m.is_null()) => {
-            complaints.push("metadata.name: there is none: write one".to_owned())
+            complaints.push("metadata.name: there is none: write one".to_owned());
         }
         // What is no text is named with the rest of the metadata.
         Some(_) | None => {}

@@ -32,13 +32,10 @@ fn absent(
     policy: Option<&PolicyReport>,
     value: impl Fn(&ExecutionPolicySpec) -> serde_json::Value,
 ) -> Judgement {
-    match policy {
-        Some(policy) => Judgement::accept("Policy", value(&policy.spec), format!("{field} of the policy")),
-        None => {
-            let default = ExecutionPolicySpec::default();
-            Judgement::accept("Default", value(&default), format!("the default of {field}"))
-        }
+    if let Some(policy) = policy {
+        return Judgement::accept("Policy", value(&policy.spec), format!("{field} of the policy"));
     }
+    Judgement::accept("Default", value(&ExecutionPolicySpec::default()), format!("the default of {field}"))
 }
 
 pub(super) fn size(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
