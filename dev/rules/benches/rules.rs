@@ -42,6 +42,7 @@ fn main() {
     }
     let worst = redaction();
     let check = commands();
+    hostile();
     egress();
     println!("typical Run (command check and redaction of the slowest ordinary output): {}", micros(worst + check));
 }
@@ -224,6 +225,22 @@ fn commands() -> Duration {
         }
     }
     slowest.max(each)
+}
+
+/// Texts that are made to cost much, as long as a command may be.
+fn hostile() {
+    println!("made to cost: command check of 64 kB");
+    for (name, piece) in [
+        ("ranges", "curl {1..250} "),
+        ("ranges with many hosts", "curl {1..250}{,}\u{660}.@\u{660}.@\u{660}.@\u{660}.@\u{660}.@ "),
+        ("users", "\u{660}.@"),
+        ("assignments", "a=b "),
+        ("here-documents", "cat <<E\n$(a\nE\n"),
+    ] {
+        let text = format!("curl http://{}", filled(piece, 1 << 16));
+        let time = fastest(|| drop(black_box(forbidden_target(black_box(&text)))));
+        println!("{name:<24} {:>11} {:>8.1} MB/s", micros(time), speed(text.len(), time));
+    }
 }
 
 fn egress() {

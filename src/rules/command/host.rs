@@ -180,9 +180,15 @@ impl Effort {
         Self(Cell::new(SPELLINGS))
     }
 
+    /// Spent once is spent for all: what does not fit is not tried again for each word.
     fn spend(&self, spellings: &[String]) -> bool {
         let left = self.0.get().checked_sub(spellings.iter().map(String::len).sum());
-        left.inspect(|left| self.0.set(*left)).is_some()
+        self.0.set(left.unwrap_or_default());
+        left.is_some()
+    }
+
+    fn is_spent(&self) -> bool {
+        self.0.get() == 0
     }
 }
 
@@ -191,7 +197,7 @@ fn alternatives(word: &str, effort: &Effort) -> Vec<String> {
     let mut done = Vec::new();
     let mut open = vec![word.to_owned()];
     while let Some(word) = open.pop() {
-        match expand(&word) {
+        match if effort.is_spent() { None } else { expand(&word) } {
             Some(more) if done.len() + open.len() + more.len() < ALTERNATIVES && effort.spend(&more) => {
                 open.extend(more)
             }

@@ -103,7 +103,7 @@ impl Book {
         }
     }
 
-    /// Drops what is older than a day.
+    /// Drops what is older than a day. For good: a clock that is set a day ahead and back again has forgotten.
     pub fn forget_old(&mut self, now: i64) {
         // The oldest come first.
         while let Some(oldest) = self.buckets.first_entry() {
