@@ -124,6 +124,12 @@ fn another_instance_starts_nothing() {
 }
 
 #[test]
+fn the_runner_is_sent_without_its_comments() {
+    assert!(SOURCE.lines().any(|line| line.trim_start().starts_with('#')));
+    assert!(RUNNER.lines().all(|line| !line.is_empty() && !line.starts_with(['#', ' '])), "{}", *RUNNER);
+}
+
+#[test]
 fn a_launch_cut_short_at_any_byte_starts_nothing() {
     let home = Home::new();
     let (argv, input) = launch(&home.1, home.0.path(), "echo started").encode().unwrap();

@@ -133,6 +133,8 @@ fn braces_and_ranges_stand_for_several(#[case] word: &str, #[case] expected: &st
 #[rstest]
 #[case::braces("{0..255}", 256)]
 #[case::braces_too_many("{0..256}", 1)]
+#[case::braces_far_on("{200..300}", 101)]
+#[case::braces_backwards_too_many("{256..0}", 1)]
 #[case::curl("[0-255]", 256)]
 #[case::curl_too_many("[0-256]", 1)]
 fn a_range_has_at_most_256_numbers(#[case] word: &str, #[case] many: usize) {

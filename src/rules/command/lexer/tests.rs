@@ -152,3 +152,20 @@ fn words_and_values_are_bounded() {
     let put_in = words(&text).iter().filter(|word| word.len() == 100).count();
     assert_eq!(put_in, (1024 + 16 * text.len()) / 100);
 }
+
+#[rstest]
+#[case::document("cat <<E\n$(a b) `c`\nE\n", "cat [ \n] (a b) (c)")]
+#[case::document_with_a_value("x=1;cat <<E\n$x \\$x \\\\ \\a\nE\n", "x=1;cat [1 $x \\ \\a\n]")]
+#[case::document_that_is_quoted("cat <<'E'\n$(a) $x\nE\n", "cat [$(a) $x\n]")]
+#[case::document_that_is_quoted_in_part("cat <<\\E\n$(a)\nE\n", "cat [$(a)\n]")]
+#[case::default("a ${x:-$(b)}", "a, (b)")]
+#[case::default_in_quotes("a \"${x-`b`}\"", "a, (b)")]
+#[case::default_of_a_set_one("x=1;a ${x:-$(b)}", "x=1;a,1 (b)")]
+#[case::default_that_is_kept("a ${x:=b}", "a,b")]
+#[case::alternative("x=1;a ${x:+b}", "x=1;a,b")]
+#[case::assignments("a=1 b=2 export c=3;d $a$b$c", "a=1,b=2,export,c=3;d,123")]
+#[case::no_assignment("a b=2;d x$b", "a,b=2;d,x")]
+#[case::assignment_in_the_next_command("a;b=2;d $b", "a;b=2;d,2")]
+fn what_is_put_in_and_run_inside_texts_is_seen(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(read(text), expected);
+}
