@@ -235,7 +235,12 @@ impl Scanner {
         let content = content.get(..value::LOOK).unwrap_or(content);
         let keep = sign + opening.skip;
         if let Some((quote, slashes)) = opening.quote {
-            let len = if opening.tripled { content.len().min(64) } else { value::quoted_len(content, quote, slashes) };
+            let len = if opening.tripled {
+                let end = content.windows(3).position(|w| w == [quote; 3]).unwrap_or(content.len());
+                end.min(64)
+            } else {
+                value::quoted_len(content, quote, slashes)
+            };
             let found = content.get(..len)?;
             let until = if opening.tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
             return value::plausible(key, found, true, &[]).then(|| self.mask(keep, until, Rule::Assignment));

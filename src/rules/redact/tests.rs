@@ -239,6 +239,15 @@ fn registered() -> Redactor {
     Redactor::new(&["hunter2-x9", "example.com/", "REDAC-x9", "a\nlonger line\nof text"]).unwrap()
 }
 
+#[test]
+fn a_mask_in_three_quotes_is_none_of_ours_to_mask() {
+    for text in ["--api-key=\"\"\"REDACTED\"\"\"f", "key = '''REDACTED'''; x", "token=\"\"\"REDACTED"] {
+        assert_eq!(Redactor::default().redact(text).hits.total(), 0, "{text}");
+    }
+    let text = "api_key = \"\"\"s3cr3t-v4lue\"\"\" x";
+    assert_eq!(Redactor::default().redact(text).text, "api_key = \"\"\"REDACTED\"\"\" x");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
