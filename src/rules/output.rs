@@ -117,13 +117,13 @@ impl Capture {
         // A mask may be longer than what it stands for.
         let longer = stdout.bytes.len().saturating_add(stderr.bytes.len()) > cap;
         if longer {
-            stdout.bytes.truncate(cap.saturating_sub(stderr.bytes.len()).max(cap / 2));
-            stderr.bytes.truncate(cap.saturating_sub(stdout.bytes.len()));
+            stdout.cut_at(cap.saturating_sub(stderr.bytes.len()).max(cap / 2));
+            stderr.cut_at(cap.saturating_sub(stdout.bytes.len()));
         }
         let truncated = passed || longer;
         let redacted = stdout.masked || stderr.masked;
         let over_cap = passed;
-        Captured { stdout: stdout.encode(truncated), stderr: stderr.encode(truncated), over_cap, truncated, redacted }
+        Captured { stdout: stdout.encode(), stderr: stderr.encode(), over_cap, truncated, redacted }
     }
 }
 
@@ -139,6 +139,8 @@ struct Redacted {
     bytes: Vec<u8>,
     received: u64,
     masked: bool,
+    /// It does not go on to where the stream ended.
+    cut: bool,
 }
 
 impl Redacted {
@@ -148,14 +150,20 @@ impl Redacted {
         bytes.extend_from_slice(&ahead);
         let more = (bytes.len() as u64) < received;
         let (mut bytes, hits) = redactor.redact_bytes(&bytes, more);
+        let cut = (kept as u64) < received;
         if passed {
             bytes.truncate(kept);
         }
-        Self { bytes, received, masked: hits.total() > 0 }
+        Self { bytes, received, masked: hits.total() > 0, cut }
     }
 
-    fn encode(self, truncated: bool) -> Encoded {
-        encode(self.bytes, self.received, truncated)
+    fn cut_at(&mut self, len: usize) {
+        self.cut |= self.bytes.len() > len;
+        self.bytes.truncate(len);
+    }
+
+    fn encode(self) -> Encoded {
+        encode(self.bytes, self.received, self.cut)
     }
 }
 
@@ -193,8 +201,8 @@ pub struct Encoded {
     pub bytes: u64,
 }
 
-fn encode(mut kept: Vec<u8>, received: u64, truncated: bool) -> Encoded {
-    if truncated {
+fn encode(mut kept: Vec<u8>, received: u64, cut: bool) -> Encoded {
+    if cut {
         drop_split_character(&mut kept);
     }
     match String::from_utf8(kept) {

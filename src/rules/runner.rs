@@ -199,8 +199,10 @@ impl Guard {
         if words.next().is_some() || !start.is_finite() || !end.is_finite() {
             return None;
         }
-        // The guest's clock may step back; a negative span is none.
-        Some(Self::Record { code, ran: Duration::try_from_secs_f64(end - start).unwrap_or_default() })
+        // The guest's clock may step back; a negative span is none. One too long to write passes any timeout.
+        let span = end - start;
+        let ran = if span < 0.0 { Duration::ZERO } else { Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX) };
+        Some(Self::Record { code, ran })
     }
 }
 

@@ -199,7 +199,7 @@ fn alternatives(word: &str, effort: &Effort) -> Vec<String> {
     while let Some(word) = open.pop() {
         match if effort.is_spent() { None } else { expand(&word) } {
             Some(more) if done.len() + open.len() + more.len() < ALTERNATIVES && effort.spend(&more) => {
-                open.extend(more)
+                open.extend(more);
             }
             _ => done.push(word),
         }

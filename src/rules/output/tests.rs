@@ -177,6 +177,20 @@ fn what_came_is_counted_for_each_stream_past_the_cap_too() {
 }
 
 #[test]
+fn a_stream_that_is_whole_keeps_half_a_character_when_the_other_is_cut() {
+    let (out, _) = captured(
+        10,
+        &[
+            (Source::Stdout, MARKER.as_bytes()),
+            (Source::Stderr, b"ab\xe2\x82"),
+            (Source::Stdout, "aaaaa\u{20ac}".as_bytes()),
+        ],
+    );
+    assert_eq!(out.stderr.base64, Some(STANDARD.encode(b"ab\xe2\x82")));
+    assert_eq!(out.stdout.text.as_deref(), Some("aaaaa"), "the one that was cut is text without it");
+}
+
+#[test]
 fn where_masks_are_longer_than_what_they_hide_each_stream_has_half_of_the_cap() {
     let text = "password=x1Y2\n".repeat(100);
     let cap = 2 * text.len() as u64;

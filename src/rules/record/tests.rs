@@ -152,6 +152,7 @@ fn a_record_that_was_replaced_with_a_fitting_hash_breaks_the_tie_of_the_next() {
 #[case::from_elsewhere(4, "aa", 3, false)]
 #[case::first_but_tied_to_something(0, "aa", 0, false)]
 #[case::later_but_tied_to_nothing(4, GENESIS, 4, false)]
+#[case::before_the_first(-1, "aa", -1, false)]
 fn a_chain_begins_where_its_segment_says(
     #[case] sequence: i64,
     #[case] previous: &str,

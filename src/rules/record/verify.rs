@@ -120,7 +120,8 @@ impl Chain {
     /// The first record: the first there ever was, or one that says what it continues from.
     fn begin(record: &Record) -> Result<Self, Fault> {
         let Entry::Segment { continues, .. } = &record.entry else { return Err(Fault::Segment) };
-        let fits = *continues == record.sequence - 1 && (*continues == 0) == (record.previous == GENESIS);
+        let before = record.sequence.checked_sub(1).filter(|before| *before >= 0);
+        let fits = before == Some(*continues) && (*continues == 0) == (record.previous == GENESIS);
         if !fits {
             return Err(Fault::Segment);
         }
@@ -136,7 +137,7 @@ impl Chain {
         anchor: Option<&Anchor>,
     ) -> Result<(), Fault> {
         let Verified { records, segments, first: _, head } = &mut self.verified;
-        let expected = head.sequence + 1;
+        let expected = head.sequence.saturating_add(1);
         if record.sequence != expected {
             return Err(Fault::Sequence { expected, found: record.sequence });
         }

@@ -2,6 +2,8 @@
 //!
 //! Best effort against an accident, no claim against code that encodes on purpose. Must not print a value.
 
+use std::fmt::Write as _;
+
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -139,11 +141,20 @@ fn go_json(escaped: &str) -> String {
     escaped.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Python escapes all that is not ASCII.
+/// Python escapes all that is not ASCII, as UTF-16 does.
 fn ascii_json(escaped: &str) -> String {
-    let mut units = [0; 2];
-    let mut escape = |c: char| c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect();
-    escaped.chars().map(|c| if c.is_ascii() { c.to_string() } else { escape(c) }).collect()
+    let mut ascii = String::with_capacity(escaped.len());
+    for c in escaped.chars() {
+        if c.is_ascii() {
+            ascii.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // A String takes all that is written.
+                let _ = write!(ascii, "\\u{unit:04x}");
+            }
+        }
+    }
+    ascii
 }
 
 /// Percent-encoded, but for letters, digits, `-._~` and what is `kept`.

@@ -344,3 +344,10 @@ fn a_script_that_kills_its_runner_is_swept_by_its_mark() {
     let left = home.exec(&count_marked(&home.1), b"");
     assert_eq!(text(&left.stdout).trim(), "0");
 }
+
+#[rstest]
+#[case("record 0 2.0 1.0\n", Duration::ZERO)]
+#[case("record 0 0 1e300\n", Duration::MAX)]
+fn a_span_that_cannot_be_is_none_or_the_longest(#[case] answer: &str, #[case] ran: Duration) {
+    assert_eq!(Guard::parse(answer), Some(Guard::Record { code: 0, ran }));
+}
