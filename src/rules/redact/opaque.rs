@@ -97,3 +97,67 @@ impl Counts {
         self.small >= 4 && self.capital >= 4 && self.digit >= 2 && self.other <= 5 && self.changes >= 9
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    /// Mixed as no words are.
+    const RANDOM: &[u8] = b"aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF";
+
+    #[rstest]
+    #[case::short("aB3==", 3)]
+    #[case::padded("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF==", 34)]
+    #[case::padded_once("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF=;", 33)]
+    #[case::padded_too_much("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF===", 34)]
+    #[case::one_less("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0e==", 31)]
+    fn a_run_has_its_padding_when_it_is_long(#[case] text: &str, #[case] len: usize) {
+        assert_eq!(run_len(text.as_bytes()), len);
+    }
+
+    #[test]
+    fn a_run_counts_from_32_characters_that_mix() {
+        assert!(is_opaque(RANDOM));
+        assert!(!is_opaque(&RANDOM[1..]), "31 are too few");
+        let words = b"thisIsAVeryLongNameOfSomething12";
+        assert!(!is_opaque(words));
+        assert!(is_opaque(&[words, RANDOM].concat()) && is_opaque(&[RANDOM, words].concat()), "a part of it counts");
+    }
+
+    /// Small letters, capitals, digits and others of 32 characters, as mixed as they can be.
+    #[rstest]
+    #[case::just_enough(4, 4, 2, 0, true)]
+    #[case::few_small(3, 5, 2, 0, false)]
+    #[case::few_capitals(5, 3, 2, 0, false)]
+    #[case::few_digits(5, 5, 1, 0, false)]
+    #[case::others(4, 4, 2, 5, true)]
+    #[case::many_others(4, 4, 2, 6, false)]
+    fn what_looks_random_has_some_of_each(
+        #[case] small: usize,
+        #[case] capital: usize,
+        #[case] digit: usize,
+        #[case] other: usize,
+        #[case] random: bool,
+    ) {
+        let counts = Counts { small, capital, digit, other, changes: 9 };
+        assert_eq!(counts.look_random(), random);
+        assert!(!Counts { changes: 8, ..counts }.look_random(), "words change less often");
+    }
+
+    #[test]
+    fn a_character_that_leaves_the_span_is_counted_no_more() {
+        let mut counts = Counts::default();
+        for (byte, before) in
+            [(b'a', None), (b'B', Some(b'a')), (b'c', Some(b'B')), (b'1', Some(b'c')), (b'-', Some(b'1'))]
+        {
+            counts.add(byte, before);
+        }
+        let all = |counts: &Counts| (counts.small, counts.capital, counts.digit, counts.other, counts.changes);
+        assert_eq!(all(&counts), (2, 1, 1, 1, 3), "a small letter after a capital is no change");
+        counts.remove(b'a', b'B');
+        assert_eq!(all(&counts), (1, 1, 1, 1, 2));
+        counts.remove(b'B', b'c');
+        assert_eq!(all(&counts), (1, 0, 1, 1, 2));
+    }
+}

@@ -157,6 +157,8 @@ impl Scanner {
             Some(b':') if text.starts_with(b"://") && is_scheme(place.behind) => {
                 self.url(place).unwrap_or(Step::Keep(1))
             }
+            // The user of a URL is no name of what follows it: the password is masked as such, up to the host.
+            Some(b':') if matches!(self.password, Some((1, _))) => Step::Keep(1),
             Some(b':' | b'=') => self.assignment(place).unwrap_or(Step::Keep(1)),
             Some(b'>') => self.element(place).unwrap_or(Step::Keep(1)),
             Some(b' ' | b'\t') => self.argument(place).unwrap_or(Step::Keep(1)),

@@ -239,6 +239,15 @@ fn registered() -> Redactor {
     Redactor::new(&["hunter2-x9", "example.com/", "REDAC-x9", "a\nlonger line\nof text"]).unwrap()
 }
 
+#[rstest]
+#[case("https://API_KEY:hunter2x9@example.com/", "https://API_KEY:REDACTED@example.com/")]
+#[case("1p://u%API_KEY:hunter2x9@smtp[\"sm", "1p://u%API_KEY:REDACTED@smtp[\"sm")]
+#[case("db://password:a,b@example.com/", "db://password:REDACTED@example.com/")]
+fn a_user_named_as_a_secret_has_a_password(#[case] text: &str, #[case] out: &str) {
+    assert_eq!(Redactor::default().redact(text).text, out);
+    assert_eq!(Redactor::default().redact(out).hits.total(), 0);
+}
+
 #[test]
 fn a_mask_in_three_quotes_is_none_of_ours_to_mask() {
     for text in ["--api-key=\"\"\"REDACTED\"\"\"f", "key = '''REDACTED'''; x", "token=\"\"\"REDACTED"] {
