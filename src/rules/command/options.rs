@@ -72,7 +72,7 @@ pub(super) fn script<'w>(program: &str, arguments: &'w [String]) -> Runs<'w> {
     while let Some(word) = words.next() {
         if let Some(text) = word.strip_prefix("--eval=").or_else(|| word.strip_prefix("--print=")) {
             found.push(text);
-        } else if (texts.is_empty() || !word.starts_with('-') || word.starts_with("--")) && TEXT.contains(&word) {
+        } else if (texts.is_empty() || word.starts_with("--")) && TEXT.contains(&word) {
             found.extend(words.next());
         } else if word == "-m" && texts == "c" {
             return Runs::Module;

@@ -68,6 +68,8 @@ fn a_shell_runs_a_text_a_file_or_its_input(#[case] arguments: &str, #[case] runs
 #[case("node", "--print T", "text T")]
 #[case("node", "--no-warnings F", "file F")]
 #[case("deno", "eval T", "text T")]
+#[case("php", "--run T", "text T")]
+#[case("python3", "eval -c T", "file eval")]
 fn an_interpreter_runs_texts_a_file_a_module_or_its_input(
     #[case] program: &str,
     #[case] arguments: &str,
@@ -101,4 +103,17 @@ fn a_wrapper_has_options_and_operands_before_the_command(
     #[case] before: usize,
 ) {
     assert_eq!(before_command(wrapper, &words(arguments)), before);
+}
+
+#[rstest]
+#[case("-S a b", Some(" a b"))]
+#[case("-i -S a", Some(" a"))]
+#[case("-ivSa b", Some("a b"))]
+#[case("--split-string=a b", Some("a b"))]
+#[case("--split-string a", Some(" a"))]
+#[case("-u S a", None)]
+#[case("-uS a", None)]
+#[case("--S a", None)]
+fn the_text_of_env_is_read_as_a_command(#[case] arguments: &str, #[case] text: Option<&str>) {
+    assert_eq!(split_string(&words(arguments)).as_deref(), text);
 }
