@@ -243,7 +243,11 @@ fn registered() -> Redactor {
 #[case("https://API_KEY:hunter2x9@example.com/", "https://API_KEY:REDACTED@example.com/")]
 #[case("1p://u%API_KEY:hunter2x9@smtp[\"sm", "1p://u%API_KEY:REDACTED@smtp[\"sm")]
 #[case("db://password:a,b@example.com/", "db://password:REDACTED@example.com/")]
-fn a_user_named_as_a_secret_has_a_password(#[case] text: &str, #[case] out: &str) {
+#[case(
+    "a://app:$PASSWORD@db.example.com/https://bob:s/?hunter2x9@git.example.com",
+    "a://app:$PASSWORD@db.example.com/https://bob:REDACTED@git.example.com"
+)]
+fn passwords_in_urls_are_masked_once(#[case] text: &str, #[case] out: &str) {
     assert_eq!(Redactor::default().redact(text).text, out);
     assert_eq!(Redactor::default().redact(out).hits.total(), 0);
 }
