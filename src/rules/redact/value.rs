@@ -288,7 +288,8 @@ fn is_reference(value: &str) -> bool {
         || (value.starts_with('<') && (value.ends_with('>') || value.len() < 3))
         || value.starts_with("%(")
         || matches!(value, "%s" | "%v" | "%q" | "{}" | "?" | "...")
-        || value.starts_with("%env")
+        || value.starts_with("%env(")
+        || matches!(value, "process.env" | "os.environ" | "import.meta")
         || [
             "env:",
             "env.",
@@ -297,15 +298,19 @@ fn is_reference(value: &str) -> bool {
             "op://",
             "arn:aws:",
             "secretref:",
-            "process.env",
-            "os.environ",
+            // Not more of the word: a token that begins in it would be masked in part, and the rest be none of these.
+            "process.env.",
+            "process.env[",
+            "process.env?",
+            "os.environ.",
+            "os.environ[",
             "config.",
             "var.",
             "self.",
             "this.",
             "args.",
             "opts.",
-            "import.meta",
+            "import.meta.",
             "ENV[",
         ]
         .iter()
