@@ -123,7 +123,7 @@ words! {
         TenantNotEnabled,
         /// Denied: the cluster-wide switch is off.
         KillSwitchOff,
-        /// Denied: the command matches a deny expression of the policy.
+        /// Denied: the command matches a deny expression of the policy, or connects to a metadata service or the platform's inside.
         BlockedCommand,
         /// Denied: a path leaves the workspace.
         PathEscape,

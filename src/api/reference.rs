@@ -24,7 +24,7 @@ const VALUES: &str = "\
 
 - **duration**: as Go writes it, a number with a unit, such as `30s`, `5m` or `1h30m`. Units: `ns`, `us`, `ms`, `s`, `m`,
   `h`. No days. Fractions of at most six digits, and of `ms` and longer only.
-- **size**: bytes as an integer (`65536`) or as a Kubernetes quantity (`64Ki`, `1.5Mi`, `1e3`). What is not a whole
+- **size**: bytes as an integer (`65536`) or as a Kubernetes quantity (`64Ki`, `1.5Mi`, `1e3` in quotes). What is not a whole
   number of bytes is refused, never rounded.
 - A field set to `null` counts as absent. An unknown field is refused by `kubectl` (strict validation) and dropped, with
   a warning, for clients that do not ask for that.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OutputPolicy {
-    /// Recognised: secrets that can be recognised are masked before anything is stored. Off: stored as it came.
+    /// Recognised: secrets that can be recognised are masked before anything is stored. Off: the operator's own alone.
     pub redact: Redact,
 }
 
