@@ -6,6 +6,12 @@ use serde::Deserialize;
 
 use super::*;
 
+use self::texts::text;
+
+mod registered;
+mod shortcut;
+mod texts;
+
 /// A text, whole or in parts: the parts keep scanners of repositories from tripping.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
@@ -136,105 +142,6 @@ fn the_text_round_a_secret_stays(#[case] parts: &[&str], #[case] want: &str) {
 }
 
 /// Pieces that the scanner looks for, so that random texts are more than noise.
-fn piece() -> impl Strategy<Value = String> {
-    let known = prop_oneof![
-        proptest::sample::select(vec![
-            "password",
-            "token",
-            "API_KEY",
-            "--password",
-            "Authorization",
-            "Bearer",
-            "Basic",
-            "Cookie",
-            "curl",
-            "mysql",
-            "docker",
-            "login",
-            "-p",
-            "-u",
-            ":",
-            "=",
-            ": ",
-            " = ",
-            "=>",
-            "://",
-            "@",
-            "/",
-            "?",
-            "&",
-            "\"",
-            "'",
-            "\\\"",
-            "\\",
-            "\\n",
-            "\n",
-            " ",
-            "\t",
-            "{",
-            "}",
-            ",",
-            ";",
-            "#",
-            "|",
-            "REDACTED",
-            "REDAC",
-            "TED",
-            "<password>",
-            "</",
-            "-----BEGIN ",
-            "PRIVATE KEY-----",
-            "CERTIFICATE-----",
-            "-----END ",
-            "eyJ",
-            "ghp_",
-            "AKIA",
-            "sha512-",
-            "data:image/png;base64,",
-            "https",
-            "user",
-            "example.com",
-            "hunter2",
-            "x9",
-            "ENV",
-            "#define",
-            "set",
-            "by",
-            "identified",
-            "value",
-            "key",
-            "str",
-            ">",
-            "/9j/",
-            ".",
-            "-",
-            "%",
-            "é",
-            "€",
-            "%3D",
-            "\u{1b}[31m",
-            "\"\"\"",
-            "- name: DB_PASSWORD\n  value: ",
-            "{\"name\": \"API_KEY\", \"value\": \"",
-            "login ann\npassword",
-            "pwd",
-            "  - ",
-            "[",
-            "]",
-        ])
-        .prop_map(str::to_owned),
-        "[A-Za-z0-9+/]{1,45}",
-        "[a-z]{1,9}",
-        "[0-9a-f]{8,40}",
-        any::<char>().prop_map(String::from),
-    ];
-    known
-}
-
-fn text() -> impl Strategy<Value = String> {
-    proptest::collection::vec(piece(), 0..60).prop_map(|pieces| pieces.concat())
-}
-
 fn registered() -> Redactor {
     Redactor::new(&["hunter2-x9", "example.com/", "REDAC-x9", "a\nlonger line\nof text"]).unwrap()
 }
@@ -313,83 +220,6 @@ proptest! {
 }
 
 #[test]
-fn a_registered_value_is_masked_in_every_form_that_tools_write() {
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    let secret = ["tok-FAKE", "/77 31<&>\"x"].concat();
-    let redactor = Redactor::new(&[&secret]).unwrap();
-    let json = serde_json::to_string(&secret).unwrap();
-    let mut texts = vec![secret.clone(), format!("xx{secret}yy"), json.clone(), serde_json::to_string(&json).unwrap()];
-    texts.push(json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"));
-    texts.push("tok-FAKE%2F77%2031%3C%26%3E%22x".to_owned());
-    texts.push("tok-FAKE%2f77+31%3C%26%3E%22x".to_owned().replace("%2f", "%2F"));
-    texts.extend(["", "a", "ab"].map(|before| STANDARD.encode(format!("{before}{secret}\n"))));
-    for text in texts {
-        let out = redactor.redact(&text);
-        assert_eq!(out.hits.iter().next(), Some((Rule::Registered, 1)), "{text} -> {}", out.text);
-    }
-    assert_eq!(redactor.redact("TOK-fake/77 31<&>\"x").hits.total(), 0, "letter case is not ignored");
-}
-
-#[test]
-fn a_registered_value_is_masked_in_base64_of_several_lines() {
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    for length in [60, 120, 190, 500] {
-        let secret: String = (0..length).map(|i: u32| char::from(b'!' + u8::try_from(i * 7 % 90).unwrap())).collect();
-        let redactor = Redactor::new(&[&secret]).unwrap().registered_only();
-        let encoded = STANDARD.encode(format!("{secret}\n"));
-        for width in [64, 76] {
-            let lines: Vec<&str> =
-                (0..encoded.len()).step_by(width).map(|at| &encoded[at..encoded.len().min(at + width)]).collect();
-            let out = redactor.redact(&lines.join("\n")).text.replace(MASK, "");
-            // The characters of the newline stay, and breaks between pieces.
-            assert!(out.trim().len() <= 4 && !out.contains(&encoded[..4]), "{length} {width}: {out}");
-        }
-    }
-}
-
-#[test]
-fn a_registered_value_is_masked_in_the_escapes_of_javascript_and_python() {
-    let secret = ["h\u{e9}llo/w\u{1f600}", "!(x)*'y z"].concat();
-    let redactor = Redactor::new(&[&secret]).unwrap().registered_only();
-    for text in [
-        "h%C3%A9llo%2Fw%F0%9F%98%80!(x)*'y%20z",
-        "h%C3%A9llo/w%F0%9F%98%80!(x)*'y%20z",
-        "h%C3%A9llo/w%F0%9F%98%80%21%28x%29%2A%27y%20z",
-        "h\\u00e9llo/w\\ud83d\\ude00!(x)*'y z",
-    ] {
-        assert_eq!(redactor.redact(text).text, MASK, "{text}");
-    }
-}
-
-#[test]
-fn registered_values_that_overlap_are_masked_together() {
-    let redactor = Redactor::new(&["token-12", "12-very-long-value"]).unwrap().registered_only();
-    assert_eq!(redactor.redact("a token-12-very-long-value b").text, "a REDACTED b");
-    assert_eq!(redactor.redact("a token-12-very b").text, "a REDACTED-very b");
-}
-
-#[test]
-fn registered_values_are_literal_whole_by_line_and_not_too_short() {
-    let redactor =
-        Redactor::new(&["a.b*c[FAKE]+$", "{\n  \"a\": \"FAKE9\"\n}", "x", "", "trailing-newline\n"]).unwrap();
-    for (text, want) in [
-        ("see a.b*c[FAKE]+$ there", "see REDACTED there"),
-        ("aXbbc", "aXbbc"),
-        ("{\n  \"a\": \"FAKE9\"\n}", "REDACTED"),
-        ("{\r\n  \"a\": \"FAKE9\"\r\n}", "REDACTED"),
-        ("got \"a\": \"FAKE9\" back", "got REDACTED back"),
-        ("x { e } x", "x { e } x"),
-        ("a trailing-newline here", "a REDACTED here"),
-    ] {
-        assert_eq!(redactor.redact(text).text, want);
-    }
-    let long: String = (0..5000).map(|i: u32| char::from(b'a' + u8::try_from(i * i % 23).unwrap())).collect();
-    let out = Redactor::new(&[&long]).unwrap().redact(&format!("<{long}>")).text.into_owned();
-    assert_eq!(out.replace(MASK, ""), "<>", "a long value is masked by pieces");
-    assert!(!format!("{:?}", Redactor::new(&["hunter2-FAKE"]).unwrap()).contains("hunter2"));
-}
-
-#[test]
 fn a_secret_longer_than_the_window_is_masked_to_its_end() {
     let long = "aB3".repeat(AHEAD);
     for (text, want) in [
@@ -428,99 +258,6 @@ fn a_stream_that_ends_inside_a_secret_gives_no_more_of_it_than_its_head() {
     // Documented: the head of a registered value is not the value. What its shape tells is masked though cut.
     assert_eq!(streamed(&redactor, &["x registered-", "FAKE-"]).0, "x registered-FAKE-");
     assert_eq!(streamed(&redactor, &["x password=hun", "ter2"]).0, "x password=REDACTED");
-}
-
-/// Counts how often a pass is asked.
-#[derive(Debug)]
-struct Counting(Scanner, usize);
-
-impl window::Pass for Counting {
-    fn ahead(&self) -> usize {
-        self.0.ahead()
-    }
-
-    fn step(&mut self, place: window::Place<'_>) -> window::Step {
-        self.1 += 1;
-        self.0.step(place)
-    }
-}
-
-/// The scanner without its shortcut over ordinary text.
-#[derive(Debug, Default)]
-struct Slow(Scanner);
-
-impl window::Pass for Slow {
-    fn ahead(&self) -> usize {
-        self.0.ahead()
-    }
-
-    fn step(&mut self, place: window::Place<'_>) -> window::Step {
-        self.0.look(place)
-    }
-}
-
-fn slowly(text: &str) -> (String, Hits) {
-    let (mut out, mut hits) = (String::new(), Hits::default());
-    Machine::new(Slow::default()).run(text, true, &mut out, &mut hits);
-    (out, hits)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_shortcut_over_ordinary_text_changes_nothing(texts in proptest::collection::vec(text(), 1..4), blanks in 0usize..3) {
-        let text = texts.join(&" ".repeat(blanks));
-        let fast = Redactor::default().redact(&text);
-        let (out, hits) = slowly(&text);
-        prop_assert_eq!(&*fast.text, &out, "from {:?}", text);
-        prop_assert_eq!(fast.hits, hits);
-    }
-}
-
-#[test]
-fn the_shortcut_changes_nothing_in_the_corpora() {
-    let files = [
-        include_str!("../../../tests/data/rules/commands-ordinary.jsonl"),
-        include_str!("../../../docs/rules.md"),
-        include_str!("key.rs"),
-    ];
-    let mut texts: Vec<String> = secrets()
-        .iter()
-        .chain(&harmless())
-        .map(|line| line.text.join() + "\n")
-        .chain(files.map(str::to_owned))
-        .collect();
-    texts.push(texts.concat());
-    for text in texts {
-        assert_eq!(redact(&text), slowly(&text).0, "{text}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn twice_the_text_is_no_more_than_twice_the_work(text in text()) {
-        let steps = |text: &str| {
-            let mut machine = Machine::new(Counting(Scanner::default(), 0));
-            machine.run(text, true, &mut String::new(), &mut Hits::default());
-            machine.pass().1
-        };
-        // Each step looks at no more than the window, and none is made without going on.
-        let (once, twice) = (steps(&text), steps(&text.repeat(2)));
-        prop_assert!(once <= 2 * text.len() + 1);
-        prop_assert!(twice <= 2 * (2 * text.len()) + 1);
-    }
-}
-
-#[test]
-fn a_registered_value_at_the_edge_of_the_window_is_masked_whole() {
-    let redactor = Redactor::new(&["hunter2-FAKE", "hunter2-FAKE-and-more"]).unwrap();
-    for before in AHEAD - 40..AHEAD + 4 {
-        let text = format!("{}hunter2-FAKE-and-more{}", ".".repeat(before), ".".repeat(AHEAD));
-        let (out, hits) = streamed(&redactor, &[&text[..before + 9], &text[before + 9..]]);
-        assert_eq!(out, text.replace("hunter2-FAKE-and-more", MASK), "{before}");
-        assert_eq!(hits.total(), 1);
-    }
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! How the scanner goes over a text: its shortcut decides nothing, and its work is linear.
+
+use super::*;
+
+/// Counts how often a pass is asked.
+#[derive(Debug)]
+struct Counting(Scanner, usize);
+
+impl window::Pass for Counting {
+    fn ahead(&self) -> usize {
+        self.0.ahead()
+    }
+
+    fn step(&mut self, place: window::Place<'_>) -> window::Step {
+        self.1 += 1;
+        self.0.step(place)
+    }
+}
+
+/// The scanner without its shortcut over ordinary text.
+#[derive(Debug, Default)]
+struct Slow(Scanner);
+
+impl window::Pass for Slow {
+    fn ahead(&self) -> usize {
+        self.0.ahead()
+    }
+
+    fn step(&mut self, place: window::Place<'_>) -> window::Step {
+        self.0.look(place)
+    }
+}
+
+fn slowly(text: &str) -> (String, Hits) {
+    let (mut out, mut hits) = (String::new(), Hits::default());
+    Machine::new(Slow::default()).run(text, true, &mut out, &mut hits);
+    (out, hits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_shortcut_over_ordinary_text_changes_nothing(texts in proptest::collection::vec(text(), 1..4), blanks in 0usize..3) {
+        let text = texts.join(&" ".repeat(blanks));
+        let fast = Redactor::default().redact(&text);
+        let (out, hits) = slowly(&text);
+        prop_assert_eq!(&*fast.text, &out, "from {:?}", text);
+        prop_assert_eq!(fast.hits, hits);
+    }
+}
+
+#[test]
+fn the_shortcut_changes_nothing_in_the_corpora() {
+    let files = [
+        include_str!("../../../../tests/data/rules/commands-ordinary.jsonl"),
+        include_str!("../../../../docs/rules.md"),
+        include_str!("../key.rs"),
+    ];
+    let mut texts: Vec<String> = secrets()
+        .iter()
+        .chain(&harmless())
+        .map(|line| line.text.join() + "\n")
+        .chain(files.map(str::to_owned))
+        .collect();
+    texts.push(texts.concat());
+    for text in texts {
+        assert_eq!(redact(&text), slowly(&text).0, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn twice_the_text_is_no_more_than_twice_the_work(text in text()) {
+        let steps = |text: &str| {
+            let mut machine = Machine::new(Counting(Scanner::default(), 0));
+            machine.run(text, true, &mut String::new(), &mut Hits::default());
+            machine.pass().1
+        };
+        // Each step looks at no more than the window, and none is made without going on.
+        let (once, twice) = (steps(&text), steps(&text.repeat(2)));
+        prop_assert!(once <= 2 * text.len() + 1);
+        prop_assert!(twice <= 2 * (2 * text.len()) + 1);
+    }
+}
