@@ -89,16 +89,22 @@ impl Scanner {
     pub(super) fn glued(&mut self, word: &[u8], place: Place<'_>) -> Option<Step> {
         let text = place.ahead;
         let opens = place.behind.ends_with(b" -") || place.behind.ends_with(b"\t-");
-        let name = match (self.program, word.first()) {
-            (Some(Program::Glued), Some(b'p')) => 1,
-            (Some(Program::User), Some(b'u')) if text.get(word.len()) == Some(&b':') => word.len() + 1,
+        let (user, name) = match (self.program, word.first()) {
+            (Some(Program::Glued), Some(b'p')) => (false, 1),
+            (Some(Program::User), Some(b'u')) if opens => (true, word.len() + 1),
             _ => return None,
         };
-        let secret = text.get(name..)?;
+        let secret = text.get(name..).filter(|_| !user || text.get(word.len()) == Some(&b':')).unwrap_or_default();
         let len = Bare::Word.len(secret);
         let found = secret.get(..len)?;
         let given = opens && len >= 3 && value::plausible(&known(), found, false, &[]);
-        given.then(|| self.mask(name, Until::Bare(Bare::Word), Rule::Assignment))
+        let until = Until::Bare(Bare::Word);
+        if user {
+            // Behind the letter the user begins, and is read as any text: it may be a token.
+            self.password = given.then_some((name, until)).or(self.password);
+            return Some(Step::Keep(1));
+        }
+        given.then(|| self.mask(name, until, Rule::Assignment))
     }
 
     /// `setenv("API_KEY", "…")`

@@ -157,6 +157,9 @@ fn registered() -> Redactor {
 #[case("api-key: process.env4aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF+~xU", "api-key: REDACTED")]
 #[case("Cookie: eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30=hunter2x9; a=b", "Cookie: REDACTED")]
 #[case("Cookie: session_id=hunter2x9", "Cookie: session_id=REDACTED")]
+#[case(&["curl -ugh", "p_8jzPde0IgxLd6GncfBAep:hunter2x9 x"].concat(), "curl -uREDACTED:REDACTED x")]
+#[case(&["curl -ugh", "p_8jzPde0IgxLd6GncfBAep: x"].concat(), "curl -uREDACTED: x")]
+#[case("curl -uann:hunter2x9 x", "curl -uann:REDACTED x")]
 fn what_was_masked_once_stays(#[case] text: &str, #[case] out: &str) {
     assert_eq!(Redactor::default().redact(text).text, out);
     assert_eq!(Redactor::default().redact(out).hits.total(), 0);
