@@ -17,11 +17,21 @@ pub(super) struct Userinfo {
     pub until: Until,
 }
 
+/// Bytes of `://…` that can hold user, password and host.
+pub(super) fn authority_len(text: &[u8]) -> usize {
+    let rest = text.get(3..LOOK.min(text.len())).unwrap_or_default();
+    3 + rest.iter().take_while(|b| !ends_token(**b) && !b"/?#".contains(b)).count()
+}
+
+fn ends_token(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || b"\"'`<>\\".contains(&byte)
+}
+
 /// Looks at `://…`.
 pub(super) fn password(text: &[u8]) -> Option<Userinfo> {
     let window = text.len() >= LOOK;
     let rest = text.get(..LOOK).unwrap_or(text).strip_prefix(b"://")?;
-    let token_len = rest.iter().take_while(|b| !b.is_ascii_whitespace() && !b"\"'`<>\\".contains(b)).count();
+    let token_len = rest.iter().take_while(|b| !ends_token(**b)).count();
     let token = rest.get(..token_len)?;
     let authority = token.get(..token.iter().position(|b| b"/?#".contains(b)).unwrap_or(token_len))?;
     let user = authority.iter().position(|b| *b == b':' || *b == b'@').unwrap_or(authority.len());

@@ -50,6 +50,8 @@ pub(super) struct Scanner {
     pub(super) program: Option<Program>,
     /// So many bytes from here a password of a URL, or behind a user, begins.
     pub(super) password: Option<(usize, Until)>,
+    /// So many bytes from here on are of a URL before its path.
+    authority: usize,
 }
 
 impl Pass for Scanner {
@@ -59,7 +61,11 @@ impl Pass for Scanner {
 
     fn step(&mut self, place: Place<'_>) -> Step {
         let plain = if self.is_idle() { plain::len(place, self.program) } else { 0 };
-        if plain > 0 { Step::Keep(plain) } else { self.look(place) }
+        if plain == 0 {
+            return self.look(place);
+        }
+        self.authority = self.authority.saturating_sub(plain);
+        Step::Keep(plain)
     }
 }
 
@@ -80,6 +86,7 @@ impl Scanner {
         let count = count + if count > 0 { parted } else { 0 };
         self.judged = if matches!(step, Step::Keep(_)) { self.judged.saturating_sub(count) } else { 0 };
         self.reach = if matches!(step, Step::Keep(_)) { self.reach.saturating_sub(count) } else { 0 };
+        self.authority = self.authority.saturating_sub(count);
         // What went over its begin has masked it, or is no URL.
         self.password = self.password.and_then(|(distance, until)| Some((distance.checked_sub(count)?, until)));
         step
@@ -155,6 +162,7 @@ impl Scanner {
             Some(b'-') => self.dashes(place),
             // The name before it is a scheme, and none of a secret.
             Some(b':') if text.starts_with(b"://") && is_scheme(place.behind) => {
+                self.authority = address::authority_len(text);
                 self.url(place).unwrap_or(Step::Keep(1))
             }
             // The user of a URL is no name of what follows it: the password is masked as such, up to the host.
@@ -348,13 +356,14 @@ impl Scanner {
         }
         if self.judged == 0 {
             let mut run = text.get(..opaque::run_len(text)).unwrap_or_default();
-            // The slash after a host stays: without it the path would be read as user and password.
-            if place.behind.ends_with(b"://") {
+            // The slash before a path stays: without it the path would be read as user and password.
+            let in_url = self.authority > 0;
+            if in_url {
                 run = run.split(|b| *b == b'/').next().unwrap_or(run);
             }
             let run = run.get(..shape::until_mask(run)).unwrap_or_default();
             if opaque::is_opaque(run) {
-                let until = if place.behind.ends_with(b"://") { Until::Run(b"+_-") } else { Until::Run(b"+/_-=") };
+                let until = if in_url { Until::Run(b"+_-") } else { Until::Run(b"+/_-=") };
                 return self.mask(0, until, Rule::OpaqueRun);
             }
             self.judged = run.len();
