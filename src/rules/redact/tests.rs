@@ -276,6 +276,8 @@ fn edges_of_the_rules_hold() {
     assert_eq!(redact(&redact(path)), redact(path), "a path is not read as user and password");
     let mount = ["qp://guest:m/services/", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3f", "é8@mq/\"]"].concat();
     assert_eq!(redact(&redact(&mount)), redact(&mount), "a mask takes no slash that ends the authority");
+    let option = "curl -u x\\\": { Authorization: -ubozb:hunu\"x\\";
+    assert_eq!(redact(&redact(option)), redact(option), "a mask makes no value longer");
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
     let about = ["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""].concat();

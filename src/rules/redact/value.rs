@@ -259,8 +259,9 @@ fn is_whole(key: &Key, value: &str, after: &[u8]) -> bool {
     value.len() > 2 && ((key.first || key.item) && ends && !typed)
 }
 
-/// Long enough, and not a plain word.
+/// Long enough, and not a plain word. A mask in it does not count: what it stands for did not make a secret of it either.
 fn is_random_enough(value: &str, digit: bool) -> bool {
+    let value = value.replace(MASK, "");
     let upper = value.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
     let lower = value.bytes().any(|b| b.is_ascii_lowercase());
     let short = value.len() < 6;
