@@ -87,8 +87,7 @@ pub(super) fn name(word: &str) -> &str {
 /// `python3.12`
 fn versioned(name: &str) -> bool {
     let head = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    head.len() < name.len()
-        && [" python ", " node ", " ruby ", " php ", " lua ", " perl "].iter().any(|n| n.trim() == head)
+    ["python", "node", "ruby", "php", "lua", "perl"].contains(&head)
 }
 
 /// Options of curl whose values are no targets.
@@ -126,10 +125,11 @@ pub(super) fn targets(words: &[String], wget: bool) -> Vec<&str> {
             let letters = word.get(1..).unwrap_or_default();
             match letters.char_indices().find(|(_, c)| short.contains(*c) || (*c == 'x' && !wget)) {
                 // A file with URLs, or the URL of one.
-                Some((at, 'i')) if wget && letters.len() == at + 1 => {
-                    found.extend(words.next().filter(|value| value.contains("://")));
+                Some((at, 'i')) if wget => {
+                    let glued = letters.get(at + 1..).filter(|value| !value.is_empty());
+                    found.extend(glued.or_else(|| words.next()).filter(|value| value.contains("://")));
                 }
-                Some((at, 'x')) if !wget => found.extend(letters.get(at + 1..).filter(|value| !value.is_empty())),
+                Some((at, 'x')) => found.extend(letters.get(at + 1..).filter(|value| !value.is_empty())),
                 Some((at, c)) if letters.len() == at + c.len_utf8() => drop(words.next()),
                 _ => {}
             }

@@ -48,6 +48,12 @@ fn the_targets_of_curl_are_what_is_no_text(#[case] given: &str, #[case] expected
 #[case::force_directories_behind_others("-qxO f u", "u")]
 #[case::long("--post-data d u", "u")]
 #[case::an_option_of_curl("--data u", "u")]
+#[case::a_file_of_urls("-i f u", "u")]
+#[case::the_url_of_one("-i a://f u", "a://f u")]
+#[case::the_url_of_one_in_the_word("-qia://f u", "a://f u")]
+#[case::a_file_in_the_word("-if u", "u")]
+#[case::a_file_of_urls_long("--input-file f u", "u")]
+#[case::the_url_of_one_long("--input-file a://f u", "a://f u")]
 fn wget_has_options_of_its_own(#[case] given: &str, #[case] expected: &str) {
     assert_eq!(targets(&words(given), true).join(" "), expected);
 }
@@ -96,6 +102,7 @@ fn a_short_name_may_be_a_file_for_some(#[case] program: &str, #[case] expected: 
 #[rstest]
 #[case::clone("clone u", "clone u")]
 #[case::behind_options("--no-pager -c a=b clone u", "clone u")]
+#[case::behind_one_option("--no-pager clone u", "clone u")]
 #[case::behind_a_folder("-C d clone u", "clone u")]
 #[case::behind_long_options_with_values("--git-dir d --work-tree e fetch u", "fetch u")]
 #[case::text("commit -m u", "")]
@@ -103,4 +110,14 @@ fn a_short_name_may_be_a_file_for_some(#[case] program: &str, #[case] expected: 
 #[case::nothing("", "")]
 fn git_connects_in_some_of_its_commands(#[case] given: &str, #[case] expected: &str) {
     assert_eq!(remotes(&words(given)).join(" "), expected);
+}
+
+#[rstest]
+#[case::next_word("-c http.proxy=p clone u", "p")]
+#[case::of_one_host("-c http.https://example.com.proxy=p clone u", "p")]
+#[case::another_setting("-c user.name=p clone u", "")]
+#[case::another_option("commit -m http.proxy=p", "")]
+fn the_proxies_of_git_are_settings_of_one_command(#[case] given: &str, #[case] expected: &str) {
+    let words = words(given);
+    assert_eq!(proxies(&words).collect::<Vec<_>>().join(" "), expected);
 }
