@@ -6,7 +6,7 @@ use super::key::{Key, Kind};
 use super::scan::Scanner;
 use super::value::{self, Bare, Until};
 use super::window::Step;
-use super::{MASK, Rule, class, opaque, shape};
+use super::{MASK, Rule, shape};
 
 impl Scanner {
     pub(super) fn authorization(&mut self, key: &Key, sign: usize, after: &[u8]) -> Option<Step> {
@@ -41,7 +41,7 @@ impl Scanner {
         let old = found.starts_with(MASK.as_bytes());
         let given = colon && name > 0 && *equals == b'=' && !old && Bare::Word.len(found) >= 6;
         // What stands in place of a name may be a token itself.
-        let keep = if holds_token(content.get(..name)?) { 0 } else { name + 1 };
+        let keep = if value::holds_token(content.get(..name)?) { 0 } else { name + 1 };
         given.then(|| self.mask(sign + opening.skip + keep, Until::Header, Rule::Authorization))
     }
 
@@ -61,15 +61,10 @@ impl Scanner {
         let digit = token.iter().any(u8::is_ascii_digit);
         let mixed = token.iter().any(u8::is_ascii_uppercase) && token.iter().any(u8::is_ascii_lowercase);
         let fits = if bearer { len >= 8 && (digit || (len >= 20 && mixed)) } else { is_basic(token) };
-        (blanks > 0 && fits).then(|| self.mask(word.len() + blanks, Until::Run(b"-._~+/=,"), Rule::Authorization))
+        let refers = std::str::from_utf8(token).is_ok_and(value::is_reference);
+        (blanks > 0 && fits && !refers)
+            .then(|| self.mask(word.len() + blanks, Until::Run(b"-._~+/=,"), Rule::Authorization))
     }
-}
-
-fn holds_token(name: &[u8]) -> bool {
-    let begins =
-        |at: &usize| at.checked_sub(1).and_then(|at| name.get(at)).is_none_or(|byte| !class::is(*byte, class::WORD));
-    let token = |at: usize| name.get(at..).is_some_and(|rest| shape::find(rest).is_some() || opaque::is_opaque(rest));
-    (0..name.len()).filter(begins).any(token)
 }
 
 fn is_scheme(word: &[u8]) -> bool {

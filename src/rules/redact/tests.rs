@@ -278,6 +278,11 @@ fn edges_of_the_rules_hold() {
     assert_eq!(redact(&redact(&mount)), redact(&mount), "a mask takes no slash that ends the authority");
     let option = "curl -u x\\\": { Authorization: -ubozb:hunu\"x\\";
     assert_eq!(redact(&redact(option)), redact(option), "a mask makes no value longer");
+    let odd = ["Authorization: Bearer env.", "eyJzzHzLcciTA1bHT08d77b6Ut-k", ".eyé\""].concat();
+    assert_eq!(redact(&odd), "Authorization: Bearer REDACTED\"", "what only begins like a reference is none");
+    for kept in ["Authorization: Bearer env.TOKEN1234", "Authorization: Bearer process.env.API_V2_KEY"] {
+        assert_eq!(redact(kept), kept);
+    }
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
     let about = ["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""].concat();

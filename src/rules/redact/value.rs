@@ -3,8 +3,8 @@
 //! A reference to a secret (`$TOKEN`, `{{ password }}`), a type, a call or the name of another value is none. In doubt it
 //! is one. Must not look further than the place it is given.
 
-use super::MASK;
 use super::key::{self, Key, Kind};
+use super::{MASK, class, opaque, shape};
 
 /// How far a value is looked at; where it ends is found while it is dropped.
 pub(super) const LOOK: usize = 512;
@@ -270,7 +270,9 @@ fn is_random_enough(value: &str, digit: bool) -> bool {
 }
 
 /// `$NAME`, `${…}`, `$(…)`, `{{…}}`, `{name}`, `<…>`, `%s`, `:name`, `***`.
-fn is_reference(value: &str) -> bool {
+///
+/// What begins like one and goes on with a token or with letters beyond ASCII is none: masked in part, it would read otherwise.
+pub(super) fn is_reference(value: &str) -> bool {
     let named = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic() || "_{(".contains(c));
     let ends_name =
         |rest: &str| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"_{}()[].:?>-\"' $/@&=".contains(&b));
@@ -299,7 +301,6 @@ fn is_reference(value: &str) -> bool {
             "op://",
             "arn:aws:",
             "secretref:",
-            // Not more of the word: a token that begins in it would be masked in part, and the rest be none of these.
             "process.env.",
             "process.env[",
             "process.env?",
@@ -315,7 +316,7 @@ fn is_reference(value: &str) -> bool {
             "ENV[",
         ]
         .iter()
-        .any(|p| value.starts_with(p))
+        .any(|p| value.starts_with(p) && value.is_ascii() && !holds_token(value.as_bytes()))
         || all('*')
         || all('x')
         || all('X')
@@ -323,6 +324,14 @@ fn is_reference(value: &str) -> bool {
         || all('-')
         || all('•')
         || all('?')
+}
+
+/// Whether a token stands in it, with other bytes before or behind.
+pub(super) fn holds_token(text: &[u8]) -> bool {
+    let begins =
+        |at: &usize| at.checked_sub(1).and_then(|at| text.get(at)).is_none_or(|byte| !class::is(*byte, class::WORD));
+    let token = |at: usize| text.get(at..).is_some_and(|rest| shape::find(rest).is_some() || opaque::is_opaque(rest));
+    (0..text.len()).filter(begins).any(token)
 }
 
 fn is_repeated(value: &str) -> bool {
