@@ -12,6 +12,9 @@ use super::{Rule, class};
 /// Words that a name and its value follow.
 pub(super) const DEFINING: [&[u8]; 7] = [b"ENV", b"ARG", b"#define", b"setx", b"set", b"-gx", b"-Ux"];
 
+/// How far a user is looked at that a password follows.
+const USER: usize = 256;
+
 impl Scanner {
     /// A blank with the option or the word before it that a secret follows.
     pub(super) fn argument(&mut self, place: Place<'_>) -> Option<Step> {
@@ -58,7 +61,12 @@ impl Scanner {
         let user = self.program == Some(Program::User) && matches!(last, b"-u" | b"--user" | b"--proxy-user" | b"-U");
         if user {
             let name =
-                content.iter().take(256).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
+                content.iter().take(USER).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
+            if name == USER {
+                // No user is so long, and where it ends is not seen: all of it goes.
+                let (_, until) = value_until(opening, content, Bare::Word);
+                return Some(self.mask(opening.skip, until, Rule::Assignment));
+            }
             let secret = content.get(name..)?.strip_prefix(b":")?;
             let (len, until) = value_until(opening, secret, Bare::Word);
             let found = secret.get(..len)?;
