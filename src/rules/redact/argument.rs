@@ -60,11 +60,11 @@ impl Scanner {
         }
         let user = self.program == Some(Program::User) && matches!(last, b"-u" | b"--user" | b"--proxy-user" | b"-U");
         if user {
-            let name =
-                content.iter().take(USER).take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
+            let (whole, until) = value_until(opening, content, Bare::Word);
+            let head = content.get(..whole.min(USER))?;
+            let name = head.iter().take_while(|b| !b.is_ascii_whitespace() && !b":\"'".contains(b)).count();
             if name == USER {
                 // No user is so long, and where it ends is not seen: all of it goes.
-                let (_, until) = value_until(opening, content, Bare::Word);
                 return Some(self.mask(opening.skip, until, Rule::Assignment));
             }
             let secret = content.get(name..)?.strip_prefix(b":")?;

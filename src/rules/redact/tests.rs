@@ -286,6 +286,9 @@ fn edges_of_the_rules_hold() {
     let user =
         ["curl -u é".to_owned(), "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3f".repeat(9), "é:hunter2x9 x".to_owned()].concat();
     assert_eq!(redact(&user), "curl -u REDACTED x", "a user whose end is not seen");
+    let user = ["curl -u é", &"é+`sib/site-packages/ü".repeat(20), ":hunter2x9 x"].concat();
+    assert_eq!(redact(&redact(&user)), redact(&user), "a user ends where its value does");
+    assert_eq!(Redactor::default().redact(&redact(&user)).hits.total(), 0);
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
     let about = ["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""].concat();
