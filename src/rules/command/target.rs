@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::rules::egress::hostname::ECHOING;
+use crate::rules::egress::hostname::{ECHOING, METADATA};
 
 /// What stands behind an address or a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,17 +44,8 @@ const NETWORKS6: &[([u16; 8], u32, Zone)] = &[
     ([0xfdaa, 0, 0, 0, 0, 0, 0, 0], 16, Zone::ProviderInternal),
 ];
 
-/// Names, each with all names below it.
+/// Names beside those of metadata services, each with all names below it.
 const NAMES: &[(&str, Zone)] = &[
-    ("metadata.google.internal", Zone::Metadata),
-    ("metadata.google", Zone::Metadata),
-    ("metadata.goog", Zone::Metadata),
-    ("metadata.azure.internal", Zone::Metadata),
-    ("metadata.azure.com", Zone::Metadata),
-    ("instance-data.ec2.internal", Zone::Metadata),
-    ("metadata.tencentyun.com", Zone::Metadata),
-    ("metadata.platformequinix.com", Zone::Metadata),
-    ("metadata.packet.net", Zone::Metadata),
     ("internal", Zone::ProviderInternal),
     ("flycast", Zone::ProviderInternal),
     ("fly.storage.tigris.dev", Zone::ProviderInternal),
@@ -126,6 +117,9 @@ pub(super) fn name(name: &str) -> Option<Target> {
     }
     if OWN.iter().any(|own| is_below(name, own)) {
         return None;
+    }
+    if METADATA.iter().any(|service| is_below(name, service)) {
+        return Some(Target { zone: Zone::Metadata, name: name.to_owned() });
     }
     if let Some((_, zone)) = NAMES.iter().find(|(zone, _)| is_below(name, zone)) {
         return Some(Target { zone: *zone, name: name.to_owned() });

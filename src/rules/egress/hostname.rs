@@ -7,8 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Top-level and special-use names that never lead to the public internet, and names of cloud metadata services.
-/// Each covers the name and all below it.
+/// Top-level and special-use names that never lead to the public internet. Each covers the name and all below it.
 const SPECIAL_USE: &[&str] = &[
     "localhost",
     "test",
@@ -25,11 +24,19 @@ const SPECIAL_USE: &[&str] = &[
     "arpa",
     "alt",
     "flycast",
+];
+
+/// Names of cloud metadata services, each with all names below it.
+pub const METADATA: &[&str] = &[
+    "metadata.google.internal",
     "metadata.google",
+    "metadata.goog",
+    "metadata.azure.internal",
     "metadata.azure.com",
+    "instance-data.ec2.internal",
+    "metadata.tencentyun.com",
     "metadata.platformequinix.com",
     "metadata.packet.net",
-    "metadata.tencentyun.com",
 ];
 
 /// Domains whose names answer with the address that is in the name: an entry would allow any address, private ones too.
@@ -134,7 +141,7 @@ impl Pattern {
 
 fn special(host: &str) -> Option<PatternError> {
     let under = |top: &&&str| host == **top || host.strip_suffix(**top).is_some_and(|head| head.ends_with('.'));
-    SPECIAL_USE.iter().chain(ECHOING).find(under).map(|top| PatternError::SpecialUse(top))
+    SPECIAL_USE.iter().chain(METADATA).chain(ECHOING).find(under).map(|top| PatternError::SpecialUse(top))
 }
 
 fn why(top: &str) -> &'static str {
@@ -252,6 +259,8 @@ mod tests {
     #[case("[::1]")]
     #[case("fc00::/7")]
     #[case("10.0.0.0/8")]
+    #[case("metadata.goog")]
+    #[case("x.metadata.packet.net")]
     #[case("localhost")]
     #[case("localhost.")]
     #[case("x.localhost")]
