@@ -54,9 +54,15 @@ impl Scanner {
         let rest = text.get(word.len()..)?;
         let blanks = rest.iter().take(8).take_while(|b| **b == b' ').count();
         let after = rest.get(blanks..)?;
-        let len = shape::until_mask(
-            after.get(..after.iter().take_while(|b| b.is_ascii_alphanumeric() || b"-._~+/=,".contains(b)).count())?,
-        );
+        let run = |more: &[u8]| after.iter().take_while(|b| b.is_ascii_alphanumeric() || more.contains(b)).count();
+        let len = if bearer {
+            run(b"-._~+/=,")
+        } else {
+            // Padding ends base64, whatever is glued to it.
+            let digits = run(b"+/");
+            digits + after.get(digits..)?.iter().take(2).take_while(|b| **b == b'=').count()
+        };
+        let len = shape::until_mask(after.get(..len)?);
         let token = after.get(..len)?;
         let digit = token.iter().any(u8::is_ascii_digit);
         let mixed = token.iter().any(u8::is_ascii_uppercase) && token.iter().any(u8::is_ascii_lowercase);
