@@ -68,7 +68,6 @@ struct Call {
     name: String,
     bracket: char,
     strings: Vec<String>,
-    list: bool,
 }
 
 struct Reader<'t> {
@@ -247,7 +246,6 @@ impl<'t> Reader<'t> {
         let call = self.calls.iter_mut().rev().find(|call| call.bracket == '(' && !call.name.is_empty());
         let name = call.as_ref().map(|call| call.name.clone()).unwrap_or_default();
         if let Some(call) = call {
-            call.list |= listed;
             if call.strings.len() < 64 {
                 call.strings.push(value.to_owned());
             }
@@ -255,8 +253,8 @@ impl<'t> Reader<'t> {
         if before == '"' || value.contains(char::is_whitespace) {
             return;
         }
-        // `puts "…"` and `get "…"` of Ruby and Perl have no parentheses.
-        let name = if word.is_empty() || before != 'a' || word.len() < 2 { name } else { word.to_owned() };
+        // `puts "…"` and `get "…"` of Ruby and Perl have no parentheses; one or two letters are Python's kind of string (`rf"…"`).
+        let name = if before != 'a' || word.len() <= 2 { name } else { word.to_owned() };
         let url = host::url(value, self.effort);
         let found = url.clone().or_else(|| host::endpoint(value)).or_else(|| target::socket(value));
         let Some(found) = found else { return };
