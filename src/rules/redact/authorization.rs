@@ -40,8 +40,9 @@ impl Scanner {
         let (equals, found) = content.get(name..)?.split_first()?;
         let old = found.starts_with(MASK.as_bytes());
         let given = colon && name > 0 && *equals == b'=' && !old && Bare::Word.len(found) >= 6;
-        // What stands in place of a name may be a token itself.
-        let keep = if value::holds_token(content.get(..name)?) { 0 } else { name + 1 };
+        // What stands in place of a name may be a token itself, or an option with its value.
+        let name = content.get(..name)?;
+        let keep = if name.starts_with(b"-") || value::holds_token(name) { 0 } else { name.len() + 1 };
         given.then(|| self.mask(sign + opening.skip + keep, Until::Header, Rule::Authorization))
     }
 

@@ -291,6 +291,7 @@ fn edges_of_the_rules_hold() {
     assert_eq!(Redactor::default().redact(&redact(&user)).hits.total(), 0);
     let glued = ["Basic dTpodW501XIyeA=signing_", "smmck1CsWo3LZuTJUjt6qiza", " x"].concat();
     assert_eq!(redact(&glued), "Basic REDACTED x", "padding ends base64");
+    assert_eq!(redact("mysql Cookie: -pniWey=hunter2x9"), "mysql Cookie: REDACTED", "an option in place of a cookie");
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
     let about = ["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""].concat();
