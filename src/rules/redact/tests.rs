@@ -292,6 +292,10 @@ fn edges_of_the_rules_hold() {
     let glued = ["Basic dTpodW501XIyeA=signing_", "smmck1CsWo3LZuTJUjt6qiza", " x"].concat();
     assert_eq!(redact(&glued), "Basic REDACTED x", "padding ends base64");
     assert_eq!(redact("mysql Cookie: -pniWey=hunter2x9"), "mysql Cookie: REDACTED", "an option in place of a cookie");
+    for shift in 0..4 {
+        let about = ["token: \"x", &"x".repeat(shift), " is the word that ", &"é".repeat(300), "\""].concat();
+        assert_eq!(redact(&about), about, "a sentence stays one wherever the look at it ends");
+    }
     let cut = ["{\"private_key\":\"é----BEGIN PRIVATE ", "KEY-----\\nMfLbsPhFdvHEWCPsmF4X PRIVATE KEY\"}"].concat();
     assert_eq!(redact(&redact(&cut)), redact(&cut), "a sentence stays one when a part of it is masked");
     let about = ["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""].concat();

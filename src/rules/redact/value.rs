@@ -186,7 +186,10 @@ const NAMING: [&str; 9] =
 
 /// Whether a value may be a secret.
 pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> bool {
-    let Ok(value) = std::str::from_utf8(value) else { return !value.is_empty() };
+    // Where what is looked at ends, a character may be parted.
+    let value =
+        std::str::from_utf8(value).or_else(|end| std::str::from_utf8(value.get(..end.valid_up_to()).unwrap_or(b"")));
+    let Ok(value) = value else { return true };
     // Before a host it is the password of a URL, before a backslash a header ended there.
     let masked = value.strip_prefix(MASK).is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '\\']));
     if value.is_empty() || masked || is_reference(value) {
