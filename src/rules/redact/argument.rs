@@ -67,7 +67,8 @@ impl Scanner {
                 // No user is so long, and where it ends is not seen: all of it goes.
                 return Some(self.mask(opening.skip, until, Rule::Assignment));
             }
-            let secret = content.get(name..)?.strip_prefix(b":")?;
+            // What stands here may be a URL, which has its own user and password.
+            let secret = content.get(name..)?.strip_prefix(b":").filter(|rest| !rest.starts_with(b"//"))?;
             let (len, until) = value_until(opening, secret, Bare::Word);
             let found = secret.get(..len)?;
             value::plausible(&known(), found, opening.quote.is_some(), secret.get(len..)?).then_some(())?;
@@ -105,7 +106,8 @@ impl Scanner {
         let secret = text.get(name..).filter(|_| !user || text.get(word.len()) == Some(&b':')).unwrap_or_default();
         let len = Bare::Word.len(secret);
         let found = secret.get(..len)?;
-        let given = opens && len >= 3 && value::plausible(&known(), found, false, &[]);
+        let url = user && secret.starts_with(b"//");
+        let given = opens && len >= 3 && !url && value::plausible(&known(), found, false, &[]);
         let until = Until::Bare(Bare::Word);
         if user {
             // Behind the letter the user begins, and is read as any text: it may be a token.
@@ -206,6 +208,7 @@ fn known() -> Key {
         first: false,
         line: false,
         item: false,
+        setting: false,
         indent: 0,
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Key {
     pub line: bool,
     /// An opening bracket or a comma is before it.
     pub item: bool,
+    /// It is a setting among others of a connection string: `Server=db;Password=`.
+    pub setting: bool,
     /// How far its line is indented.
     pub indent: usize,
 }
@@ -175,20 +177,30 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let starts = begins || line.len() < before.len();
     let lead = strip_declaration(line);
     let indent = line.iter().take_while(|b| **b == b' ').count();
+    let loud = name.starts_with('-') || !name.bytes().any(|b| b.is_ascii_lowercase());
     Some(Key {
         kind,
         name: name.trim_start_matches('-').to_ascii_lowercase(),
         quoted: quote.is_some(),
         json: quote == Some(b'"'),
         slashes,
-        loud: name.starts_with('-') || !name.bytes().any(|b| b.is_ascii_lowercase()),
+        loud,
         flag: name.starts_with('-'),
         query,
         first: (starts && lead.is_empty()) || lead.ends_with(b"\\n"),
         line: starts && lead.is_empty(),
         item: matches!(lead.last(), Some(b'{' | b',' | b'[' | b'(' | b';')),
+        setting: !loud && quote.is_none() && is_setting(line, name),
         indent,
     })
+}
+
+/// Whether a setting stands before a name in its line, as in `Server=db;Password=`. Behind `; ` a small name is a shell's.
+fn is_setting(line: &[u8], name: &str) -> bool {
+    let blanks = line.len() - trim_end(line, b" ").len();
+    let settings = trim_end(line, b" ").strip_suffix(b";");
+    let previous = settings.map(|text| tail(text, |b| b != b';')).unwrap_or_default();
+    previous.contains(&b'=') && (blanks == 0 || name.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
 /// Whether a name holds any part of a name of a secret: most do not, and are read no further.

@@ -234,16 +234,17 @@ impl Scanner {
         match key.kind {
             Kind::Authorization => self.authorization(&key, sign, after),
             Kind::Cookie => self.cookie(sign, after, colon),
-            Kind::Human | Kind::Machine => self.value(&key, sign, after, colon, compared),
+            Kind::Human | Kind::Machine => self.value(&key, signs, after, compared),
         }
     }
 
-    fn value(&mut self, key: &Key, sign: usize, after: &[u8], colon: bool, compared: bool) -> Option<Step> {
+    fn value(&mut self, key: &Key, signs: &[u8], after: &[u8], compared: bool) -> Option<Step> {
+        let colon = signs == b":";
         let opening = value::open(after, colon && key.quoted);
         let content = after.get(opening.skip..)?;
         // Whether it is a secret shows in its head.
         let content = content.get(..value::LOOK).unwrap_or(content);
-        let keep = sign + opening.skip;
+        let keep = signs.len() + opening.skip;
         if let Some((quote, slashes)) = opening.quote {
             let len = if opening.tripled {
                 let end = content.windows(3).position(|w| w == [quote; 3]).unwrap_or(content.len());
@@ -263,6 +264,8 @@ impl Scanner {
         }
         let bare = if key.query {
             Bare::Query
+        } else if key.setting && signs == b"=" {
+            Bare::Setting
         } else if key.loud && key.line && !colon {
             Bare::Line
         } else {

@@ -48,6 +48,8 @@ pub(super) enum Bare {
     Query,
     /// A blank: the value of a line of its own.
     Line,
+    /// `;` or a quote, not a blank: a setting of a connection string.
+    Setting,
 }
 
 impl Bare {
@@ -56,7 +58,9 @@ impl Bare {
         let mut at = 0;
         while let Some(byte) = text.get(at) {
             match byte {
-                b' ' | b'\t' | b'\n' | b'\r' => break,
+                b'\n' | b'\r' => break,
+                b' ' | b'\t' if self != Self::Setting => break,
+                b';' if self == Self::Setting => break,
                 b'"' | b'\'' | b'`' if self != Self::Line => break,
                 b'\\' => match escape(text.get(at..).unwrap_or_default()) {
                     Some(len) => {
@@ -165,14 +169,13 @@ fn ends_string(after: Option<&[u8]>) -> bool {
 }
 
 /// Words that stand for a value or say something about one.
-const KEYWORDS: &str = " any args arg bool boolean bytes const data default denied disabled does \
-    empty enabled enter error expired failed false file for from has hash \
-    hidden in incorrect input int integer invalid is it key let line \
-    match missing mismatch must name new nil no none not null number \
-    object of off on option optional or password provided raw redacted required \
-    response result self set should str string text the this to too \
-    true type undefined unexpected unknown unset use used using valid value var \
-    void was will with wrong yes you your and ";
+const KEYWORDS: &str = " and any arg args bool boolean bytes const created data default denied disabled does empty \
+    enabled enter error expired failed false file for from generated has hash hidden in include \
+    incorrect input int integer invalid is it key known let line match mismatch missing must name \
+    new nil no none not null number object of off omit on option optional or password provided raw \
+    redacted required response result self sensitive set should str string text the this to too true \
+    type unchanged undefined unexpected unknown unset use used using valid value var void was will \
+    with wrong yes you your ";
 /// Longer than any of them.
 const LONGEST_KEYWORD: usize = 12;
 

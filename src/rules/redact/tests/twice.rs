@@ -32,6 +32,10 @@ fn once(text: &str) -> String {
     "curl -u REDACTED x"
 )]
 #[case::text_glued_to_padding(&["Basic dTpodW501XIyeA=signing_", "smmck1CsWo3LZuTJUjt6qiza", " x"], "Basic REDACTED x")]
+#[case::url_in_place_of_a_user(
+    &["curl -u a://$USER:$:TOKEN@git.example.com/a.git"],
+    "curl -u a://$USER:REDACTED@git.example.com/a.git"
+)]
 #[case::option_in_place_of_a_cookie(&["mysql Cookie: -pniWey=hunter2x9"], "mysql Cookie: REDACTED")]
 #[case::mask_in_a_sentence_about_a_secret(
     &["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""],
