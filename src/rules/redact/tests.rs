@@ -217,13 +217,19 @@ proptest! {
     }
 
     #[test]
-    fn json_still_parses(user in text(), secret in text(), number in any::<i64>(), key in proptest::sample::select(vec!["password", "token", "apiKey", "note", "Authorization", "private_key", "count"])) {
+    fn json_still_parses(user in text(), secret in text(), number in any::<i64>(), key in proptest::sample::select(vec!["password", "token", "apiKey", "note", "Authorization", "private_key", "count"]), cut in any::<prop::sample::Index>()) {
         let line = serde_json::json!({"user": user, key: secret, "n": {key: number}, "list": [secret, user]}).to_string();
         let out = redact(&line);
         prop_assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{} -> {}", line, out);
         let nested = serde_json::json!({"log": line}).to_string();
         let out = redact(&nested);
         prop_assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{} -> {}", nested, out);
+        // A log line that was cut anywhere, behind a backslash too: what is beside it stays.
+        let head = &line[..line.floor_char_boundary(cut.index(line.len() + 1))];
+        let cut = serde_json::json!({"log": head, "next": 1}).to_string();
+        let out = redact(&cut);
+        let read = serde_json::from_str::<serde_json::Value>(&out);
+        prop_assert!(read.is_ok_and(|read| read["next"] == 1), "{} -> {}", cut, out);
     }
 }
 

@@ -151,6 +151,11 @@ pub(super) fn quoted_len(text: &[u8], quote: u8, depth: usize) -> usize {
                 if quoted && slashes < depth {
                     break;
                 }
+                // A backslash at the end, `\\"`: not the value's quote, but that of a string round it.
+                let round = |level: &usize| *level < depth && slashes % (2 * level + 2) == *level;
+                if let Some(level) = [0, 1, 3, 7].into_iter().find(round).filter(|_| quoted && quote == b'"') {
+                    return at + slashes - level;
+                }
                 if quoted && slashes % (2 * depth + 2) == depth {
                     return at + slashes - depth;
                 }

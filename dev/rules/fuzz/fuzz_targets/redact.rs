@@ -1,5 +1,5 @@
-//! Any text, cut anywhere, with and without registered values: redaction ends, changes nothing the second time, does not
-//! depend on the cut, and leaves JSON what it is.
+//! Any text, cut anywhere, with and without registered values: redaction ends, does not depend on the cut, says when it changed
+//! something, and leaves JSON what it is.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -25,9 +25,6 @@ fuzz_target!(|bytes: &[u8]| {
     };
     for redactor in REDACTORS.iter() {
         let whole = redactor.redact(&text);
-        let again = redactor.redact(&whole.text);
-        assert_eq!(again.text, whole.text, "a second redaction changes something");
-        assert_eq!(again.hits.total(), 0);
         assert_eq!(whole.hits.total() == 0, whole.text == text, "hits do not say whether the text was changed");
         let mut stream = redactor.stream();
         let mut out = String::new();
@@ -42,6 +39,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(out + &end, whole.text, "chunks come out otherwise than the whole");
         assert_eq!(hits, whole.hits);
     }
+    // The text as a string of JSON, itself perhaps JSON that was cut: what is beside it stays.
+    let line = serde_json::json!({"log": text, "next": 1}).to_string();
+    let redacted = REDACTORS[0].redact(&line);
+    let read = serde_json::from_str::<serde_json::Value>(&redacted.text);
+    assert!(read.is_ok_and(|read| read["next"] == 1), "JSON became none: {line} -> {}", redacted.text);
     let json = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
     let redacted = REDACTORS[0].redact(&text);
     assert!(!json(&text) || json(&redacted.text), "JSON became none: {text} -> {}", redacted.text);

@@ -36,6 +36,14 @@ fn once(text: &str) -> String {
     &["curl -u a://$USER:$:TOKEN@git.example.com/a.git"],
     "curl -u a://$USER:REDACTED@git.example.com/a.git"
 )]
+#[case::string_that_was_cut_behind_a_backslash(
+    &[r#"{"msg":"{\"password\":\"hunter2x9\\","next":1}"#],
+    r#"{"msg":"{\"password\":\"REDACTED","next":1}"#
+)]
+#[case::nested_string_that_was_cut(
+    &[r#"{"a":"{\"msg\":\"password=\\\"hunter2x9\\\\\",\"b\":1}","next":1}"#],
+    r#"{"a":"{\"msg\":\"password=\\\"REDACTED\",\"b\":1}","next":1}"#
+)]
 #[case::option_in_place_of_a_cookie(&["mysql Cookie: -pniWey=hunter2x9"], "mysql Cookie: REDACTED")]
 #[case::mask_in_a_sentence_about_a_secret(
     &["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""],
