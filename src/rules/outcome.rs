@@ -182,6 +182,13 @@ pub fn after_exec(seen: ExecSeen) -> Verdict {
     }
 }
 
+/// The stop that may have ended a command, as an adopter sees it: one that was asked for when the command had already ended by
+/// itself did not. `killed`: a kill was sent, whether or not it was answered.
+pub fn stop_that_counts(asked: Option<Stop>, killed: bool, guard: &Guard) -> Option<Stop> {
+    let by_itself = matches!(guard, Guard::Record { code, .. } if *code <= 128);
+    asked.filter(|_| killed || !by_itself)
+}
+
 /// What an adopter concludes from the guard.
 pub fn after_fence(guard: &Guard, stop: Option<Stop>, timeout: Duration) -> Outcome {
     match guard {

@@ -3,7 +3,13 @@
 //! Attach and finish; else fence, so that it cannot start any more, and read the guest's record. Never guesses: no
 //! evidence is Unknown. Must not start anything of a user's.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt};
@@ -171,6 +177,7 @@ pub async fn adopt(
         stopped,
         seen_started,
         ends: left(Duration::ZERO),
+        killed: AtomicBool::new(false),
     };
     let mut why = "there was no time to look for its end";
     loop {
@@ -194,6 +201,8 @@ struct Adoption<'a> {
     stopped: Option<Stop>,
     seen_started: bool,
     ends: Instant,
+    /// A kill was sent, whether or not it was answered.
+    killed: AtomicBool,
 }
 
 impl Adoption<'_> {
@@ -254,7 +263,8 @@ impl Adoption<'_> {
             Guard::Record { ran, .. } => (self.spool(&on, &uid).await, u64::try_from(ran.as_millis()).ok()),
         };
         let past_cap = captured.as_ref().is_some_and(|captured| captured.over_cap);
-        let asked = self.stopped.or(*stop.borrow());
+        let killed = self.stopped.is_some() || self.killed.load(Ordering::Relaxed);
+        let asked = outcome::stop_that_counts(self.stopped.or(*stop.borrow()), killed, &guard);
         let stop = asked.or(past_cap.then_some(Stop::OutputLimit));
         // Killed without anybody's asking: its time was over.
         let stop = stop.or((left == Left::Killed).then_some(Stop::Timeout));
@@ -309,6 +319,7 @@ impl Adoption<'_> {
 
     async fn kill(&self, on: &Awake, uid: &str) -> Result<Left, &'static str> {
         let place = kill::Place { sprite: on.name(), instance: on.id(), uid };
+        self.killed.store(true, Ordering::Relaxed);
         match kill::kill(self.context, place).await {
             Ok(true) => Ok(Left::Killed),
             Ok(false) => Err("a kill could not be confirmed"),

@@ -387,10 +387,14 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
     for error in environment.as_ref().err().into_iter().flatten() {
         complain(RunReason::InvalidEnvironment, format!("bash.env: {error}"));
     }
-    match (timeout, directory, environment, complaints.first()) {
+    // An attempt is told as one, whatever else is wrong: a mistake beside it must not hide it from the audit.
+    let attempt =
+        |(reason, _): &&(RunReason, String)| matches!(reason, RunReason::BlockedCommand | RunReason::PathEscape);
+    let worst = complaints.iter().find(attempt).or_else(|| complaints.first());
+    match (timeout, directory, environment, worst) {
         (Ok(timeout), Ok(directory), Ok(environment), None) => Ok(Checked { timeout, directory, environment }),
-        (_, _, _, first) => {
-            let reason = first.map_or(RunReason::InvalidSpec, |(reason, _)| *reason);
+        (_, _, _, worst) => {
+            let reason = worst.map_or(RunReason::InvalidSpec, |(reason, _)| *reason);
             let all: Vec<_> = complaints.iter().map(|(_, message)| message.as_str()).collect();
             // They repeat what was written, and are read by others than who wrote it.
             Err(Outcome::denied(reason, Redactor::default().redact(&all.join("; ")).text))

@@ -172,6 +172,26 @@ fn whatever_an_exec_shows_has_one_sound_outcome() {
     assert_eq!((finals, adoptions), ((256 + 3) * 20, 257 * 40 - (256 + 3) * 20));
 }
 
+#[rstest]
+#[case::it_had_ended(0, false, false)]
+#[case::it_had_ended_otherwise(128, false, false)]
+#[case::a_signal_ended_it(129, false, true)]
+#[case::killed(137, false, true)]
+#[case::a_kill_was_sent(0, true, true)]
+fn a_stop_counts_for_an_adopter_when_it_may_have_ended_the_command(
+    #[case] code: u8,
+    #[case] killed: bool,
+    #[case] counts: bool,
+) {
+    let guard = Guard::Record { code, ran: Duration::from_secs(1) };
+    for stop in STOPS {
+        assert_eq!(stop_that_counts(stop, killed, &guard), stop.filter(|_| counts), "{stop:?}");
+        for guard in [Guard::Never, Guard::Started] {
+            assert_eq!(stop_that_counts(stop, killed, &guard), stop);
+        }
+    }
+}
+
 /// All that an adopter can find, by guard, record, stop and time.
 #[test]
 fn whatever_an_adopter_finds_has_one_sound_outcome() {

@@ -117,6 +117,12 @@ type Change = fn(Observed) -> Observed;
 #[case("denied command", |o: Observed| Observed { session_policy: policy("x", "{commands: {deny: ['^true$']}}"), ..o }, "BlockedCommand")]
 #[case("a metadata service", |mut o: Observed| { Arc::make_mut(&mut o.run).spec.bash.as_mut().unwrap().command = "curl http://2852039166/".into(); o }, "BlockedCommand")]
 #[case("a mention of it", |mut o: Observed| { Arc::make_mut(&mut o.run).spec.bash.as_mut().unwrap().command = "grep -r 169.254.169.254 .".into(); o }, "Start")]
+#[case("an attempt beside a mistake", |mut o: Observed| {
+    let run = Arc::make_mut(&mut o.run);
+    run.spec.timeout = Some(serde_json::from_value(json!("56m")).unwrap());
+    run.spec.bash.as_mut().unwrap().command = "curl http://2852039166/".into();
+    o
+}, "BlockedCommand")]
 #[case("too long a command", |o: Observed| Observed { session_policy: policy("x", "{limits: {command: 3}}"), ..o }, "LimitExceeded")]
 #[case("no such session", |o: Observed| Observed { session: SessionView::Absent, ..o }, "SessionNotReady")]
 #[case("an unreadable session", |o: Observed| Observed { session: SessionView::Unreadable("x".into()), ..o }, "SessionNotReady")]
