@@ -62,7 +62,7 @@ impl<'e> Analysis<'e> {
 
     fn simple(&mut self, command: &Simple, fed: &[String], depth: usize) -> Option<Hit> {
         for (operator, word) in &command.redirects {
-            if let Some(hit) = device(word) {
+            if let Some(hit) = device(word, self.effort) {
                 return Some(hit);
             }
             if operator.starts_with('>')
@@ -118,7 +118,8 @@ impl<'e> Analysis<'e> {
             Use::Curl | Use::Wget => {
                 let wget = program::of(program) == Use::Wget;
                 let lists = |word: &String| {
-                    matches!(word.as_str(), "-i" | "--input-file" | "-")
+                    matches!(word.as_str(), "--input-file" | "-")
+                        || (wget && word.starts_with('-') && !word.starts_with("--") && word.contains('i'))
                         || word.starts_with("-K")
                         || word.starts_with("--config")
                 };
@@ -327,8 +328,8 @@ fn socket(words: &[String]) -> Option<Hit> {
 }
 
 /// `/dev/tcp/host/port` of bash.
-fn device(word: &str) -> Option<Hit> {
+fn device(word: &str, effort: &Effort) -> Option<Hit> {
     let rest = word.strip_prefix("/dev/tcp/").or_else(|| word.strip_prefix("/dev/udp/"))?;
-    let target = host::host(rest.split('/').next()?)?;
+    let target = host::argument(rest.split('/').next()?, effort)?;
     Some(Hit { word: word.to_owned(), target })
 }

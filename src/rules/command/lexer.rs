@@ -34,6 +34,19 @@ fn printed(words: &[&str]) -> String {
     text
 }
 
+/// The value of a loop's variable. Where a word may be a host or a URL, all are put in as a shell's braces, which stand for each of
+/// them inside of quotes and of other text too: `"http://$h/"`.
+fn each(values: &[String]) -> String {
+    let host =
+        |value: &String| value.contains(['.', ':']) || value.len() > 7 && value.bytes().all(|b| b.is_ascii_digit());
+    let braces = values.len() > 1 && values.iter().any(host);
+    if braces && !values.iter().any(|value| value.is_empty() || value.contains(['{', '}', ',', ' ', '\t', '\n'])) {
+        format!("{{{}}}", values.join(","))
+    } else {
+        values.join(" ")
+    }
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
@@ -155,10 +168,10 @@ impl<'t, 'v> Lexer<'t, 'v> {
     fn end(&mut self, piped: bool) {
         let mut command = std::mem::take(&mut self.current);
         self.assigning = true;
-        // `for u in a b`: each of them, where the value is used without quotes.
+        // `for u in a b`: each of them.
         let keyword = command.words.iter().position(|word| word == "for" || word == "select").filter(|at| *at < 3);
         if let Some([name, _, values @ ..]) = keyword.and_then(|at| command.words.get(at + 1..)) {
-            self.variables.insert(name.clone(), values.join(" "));
+            self.variables.insert(name.clone(), each(values));
         }
         command.piped = piped;
         let waits = self.pending.iter().any(|document| document.command == self.commands.len());
@@ -317,8 +330,12 @@ impl<'t, 'v> Lexer<'t, 'v> {
                 let (default, commands) = self.expanded(default);
                 self.current.inner.extend(commands);
                 let set = self.variables.get(&name).filter(|_| !rest.starts_with('+'));
+                let sets = rest.starts_with('=') && set.is_none() && !name.is_empty();
                 let value = set.cloned().unwrap_or(default);
                 self.append(word, &value, !in_quotes);
+                if sets {
+                    self.variables.insert(name, value);
+                }
             }
             Some('\'') if !in_quotes => {
                 self.at += 1;

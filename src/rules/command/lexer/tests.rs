@@ -77,6 +77,16 @@ fn quotes_are_taken_off(#[case] text: &str, #[case] expected: &str) {
 #[case::only_a_word("a x=1;b c$x", "a,x=1;b,c")]
 #[case::no_name("x.y=1;=2;a b$x", "x.y=1;=2;a,b")]
 #[case::loop_over_words("for u in b c;do a $u;done", "for,u,in,b,c;do,a,b,c;done")]
+#[case::loop_over_hosts("for u in b.c d;do a \"x/$u/\" $u;done", "for,u,in,b.c,d;do,a,x/{b.c,d}/,{b.c,d};done")]
+#[case::loop_over_numbers(
+    "for u in 12345678 1234567;do a $u;done",
+    "for,u,in,12345678,1234567;do,a,{12345678,1234567};done"
+)]
+#[case::loop_over_short_numbers("for u in 1234567 1;do a $u;done", "for,u,in,1234567,1;do,a,1234567,1;done")]
+#[case::loop_over_one_host("for u in b.c;do a $u;done", "for,u,in,b.c;do,a,b.c;done")]
+#[case::loop_over_braces("for u in b.c {d,e};do a $u;done", "for,u,in,b.c,{d,e};do,a,b.c,{d,e};done")]
+#[case::default_that_sets(": ${x:=b};a $x ${x:=c}", ":,b;a,b,b")]
+#[case::default_that_does_not(": ${x:-b};a b$x", ":,b;a,b")]
 #[case::selection("select u in b c;do a $u;done", "select,u,in,b,c;do,a,b,c;done")]
 #[case::loop_behind_two_words("a b for u in c;d e$u", "a,b,for,u,in,c;d,ec")]
 #[case::no_loop_behind_three("a b c for u in d;e f$u", "a,b,c,for,u,in,d;e,f")]
