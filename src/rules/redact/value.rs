@@ -145,7 +145,7 @@ pub(super) fn quoted_len(text: &[u8], quote: u8, depth: usize) -> usize {
                 let slashes = text.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'\\').count();
                 let quoted = text.get(at + slashes) == Some(&quote);
                 let ends = quote != b'"' && text.get(at + slashes) == Some(&b'"');
-                if ends && ends_string(text.get(at + slashes + 1..)) {
+                if ends && (depth > 0 || ends_string(text.get(at + slashes + 1..))) {
                     break;
                 }
                 if quoted && slashes < depth {
