@@ -333,3 +333,6 @@ fn device(word: &str, effort: &Effort) -> Option<Hit> {
     let target = host::argument(rest.split('/').next()?, effort)?;
     Some(Hit { word: word.to_owned(), target })
 }
+
+#[cfg(test)]
+mod tests;
