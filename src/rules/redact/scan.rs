@@ -83,7 +83,7 @@ impl Scanner {
         };
         // As the machine goes on: to the end of a character.
         let parted = place.ahead.iter().skip(count).take_while(|byte| matches!(byte, 0x80..=0xbf)).count();
-        let count = count + if count > 0 { parted } else { 0 };
+        let count = count + parted;
         self.judged = if matches!(step, Step::Keep(_)) { self.judged.saturating_sub(count) } else { 0 };
         self.reach = if matches!(step, Step::Keep(_)) { self.reach.saturating_sub(count) } else { 0 };
         self.authority = self.authority.saturating_sub(count);
@@ -246,14 +246,16 @@ impl Scanner {
         let content = content.get(..value::LOOK).unwrap_or(content);
         let keep = signs.len() + opening.skip;
         if let Some((quote, slashes)) = opening.quote {
-            let len = if opening.tripled {
+            // In a line of its own: else the string round it may be one of JSON, whose end counts.
+            let tripled = opening.tripled && (quote == b'"' || key.line);
+            let len = if tripled {
                 let end = content.windows(3).position(|w| w == [quote; 3]).unwrap_or(content.len());
                 end.min(64)
             } else {
                 value::quoted_len(content, quote, slashes)
             };
             let found = content.get(..len)?;
-            let until = if opening.tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
+            let until = if tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
             return value::plausible(key, found, true, &[]).then(|| self.mask(keep, until, Rule::Assignment));
         }
         if compared {
@@ -381,11 +383,11 @@ fn is_scheme(behind: &[u8]) -> bool {
     behind.last().is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// A place near `limit` that does not part backslashes from what they escape.
+/// A place near `limit` that parts neither backslashes from what they escape nor quotes that are doubled.
 fn cut(text: &[u8], limit: usize) -> usize {
     let head = text.get(..limit).unwrap_or(text);
-    let slashes = head.iter().rev().take_while(|b| **b == b'\\').count();
-    if slashes < head.len() { head.len() - slashes } else { head.len() }
+    let apart = |at: usize| [at.wrapping_sub(1), at].iter().all(|at| !matches!(text.get(*at), Some(b'\\' | b'\'')));
+    (1..=head.len()).rev().find(|at| apart(*at)).unwrap_or(head.len())
 }
 
 fn word_len(text: &[u8]) -> usize {

@@ -234,6 +234,40 @@ proptest! {
 }
 
 #[test]
+fn a_secret_behind_a_picture_is_found() {
+    assert_eq!(redact("see /9j/4AAQSkZJRg== password=hunter2x9"), "see /9j/4AAQSkZJRg== password=REDACTED");
+}
+
+#[test]
+fn a_line_begins_behind_a_line_break_only() {
+    assert_eq!(redact("note\npassword: correct horse battery"), "note\npassword: REDACTED");
+    let far = ["x", &" ".repeat(130), "password: correct horse battery"].concat();
+    assert_eq!(redact(&far), far);
+}
+
+#[test]
+fn a_token_is_long_enough_no_name_and_ends_where_its_alphabet_does() {
+    let token = ["gh", "p_16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    assert_eq!(redact(&format!("see {token}.md")), "see REDACTED.md");
+    for kept in ["see ghp_short1 x", "see sk-some-long-name-of-many-words-in-code x"] {
+        assert_eq!(redact(kept), kept);
+    }
+}
+
+#[test]
+fn what_the_window_ends_in_does_not_end_a_secret() {
+    for shift in 0..200 {
+        let head = &"aB3".repeat(AHEAD)[..AHEAD - 180 + shift];
+        for (before, escaped, after) in
+            [("password=\"", "\\\"", "\" n"), ("password='", "''", "' n"), ("{\"token\":\"", "\\\\\\\"", "\"}")]
+        {
+            let text = [before, head, escaped, head, after].concat();
+            assert_eq!(redact(&text), [before, MASK, after].concat(), "{shift}");
+        }
+    }
+}
+
+#[test]
 fn a_secret_longer_than_the_window_is_masked_to_its_end() {
     let long = "aB3".repeat(AHEAD);
     for (text, want) in [

@@ -48,6 +48,10 @@ fn once(text: &str) -> String {
     &[r#"{"log":"jwt\\\":\\'sygt4XL1cDNjexaolHX8C -- \"hide\": 1","next":1}"#],
     r#"{"log":"jwt\\\":\\'REDACTED\"hide\": 1","next":1}"#
 )]
+#[case::three_quotes_in_a_string(
+    &[r#"{"log":"token ==```hunter2x9","next":"a ```"}"#],
+    r#"{"log":"token ==```REDACTED","next":"a ```"}"#
+)]
 #[case::option_in_place_of_a_cookie(&["mysql Cookie: -pniWey=hunter2x9"], "mysql Cookie: REDACTED")]
 #[case::mask_in_a_sentence_about_a_secret(
     &["password = \"about the ghp_tokens", "16C7e42F292c6912E7710c838347Ae178B4a", " here\""],
