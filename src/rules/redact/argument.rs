@@ -25,7 +25,7 @@ impl Scanner {
         let before = place.behind.get(..place.behind.len() - last.len())?;
         let password = last.eq_ignore_ascii_case(b"password");
         let by = last.eq_ignore_ascii_case(b"by");
-        let previous = key::trim_end(before, b" ");
+        let previous = key::trim_end(before, b" \t");
         let defined = DEFINING.iter().any(|word| previous.ends_with(word));
         if !last.starts_with(b"-") && !password && !by && !defined {
             return None;
@@ -39,7 +39,7 @@ impl Scanner {
         let sql = opening.quote.is_some() && (password || previous.to_ascii_lowercase().ends_with(b"identified") && by);
         let netrc = password && {
             let login = key::tail(previous, |b| !b.is_ascii_whitespace());
-            let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" ");
+            let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" \t");
             let above = previous.strip_suffix(b"\n").map(|text| key::tail(text, |b| b != b'\n').trim_ascii_start());
             line.ends_with(b"login") || above.is_some_and(|line| line.starts_with(b"login "))
         };
@@ -58,7 +58,9 @@ impl Scanner {
         if content.starts_with(b"-") && opening.quote.is_none() {
             return None;
         }
-        let user = self.program == Some(Program::User) && matches!(last, b"-u" | b"--user" | b"--proxy-user" | b"-U");
+        let named = matches!(last, b"--user" | b"--proxy-user" | b"-U" | b"-a" | b"--auth");
+        let letters = !last.starts_with(b"--") && last.len() <= 6 && last.ends_with(b"u");
+        let user = self.program == Some(Program::User) && (named || letters);
         if user {
             let (whole, until) = value_until(opening, content, Bare::Word);
             let head = content.get(..whole.min(USER))?;

@@ -155,6 +155,10 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let inner = text.strip_suffix(b"]").unwrap_or(text);
     let (inner, quote) = match inner.split_last() {
         Some((q @ (b'"' | b'\''), rest)) => (rest, Some(*q)),
+        // `[password] => …` of PHP.
+        _ if tail(inner, |b| class::is(b, class::NAME)).len() + 1 < inner.len() && inner.len() < text.len() => {
+            (inner, None)
+        }
         _ => (text, None),
     };
     let open = trim_end(inner, b"\\");
@@ -267,7 +271,9 @@ pub(super) fn kind(name: &str, query: bool) -> Option<Kind> {
     {
         return Some(Kind::Human);
     }
-    if matches!(last, "pass" | "pw") && !before.is_empty() || matches!(last, "dbpass" | "userpass" | "pgpass") {
+    if matches!(last, "pass" | "pw") && !before.is_empty()
+        || matches!(last, "dbpass" | "userpass" | "pgpass" | "requirepass")
+    {
         return Some(Kind::Human);
     }
     let glued = last

@@ -223,6 +223,12 @@ impl Scanner {
         if sign == 0 || signs.starts_with(b"::") || signs.ends_with(b":") && sign > 1 {
             return None;
         }
+        // In `arn:aws:secretsmanager:…:secret:name` it is a kind of resource.
+        if signs == b":"
+            && key::tail(place.behind, |b| b.is_ascii_alphanumeric() || b":-".contains(&b)).starts_with(b"arn:")
+        {
+            return None;
+        }
         let key = key::behind(place.behind, place.begins)
             .or_else(|| attribute(place.behind).filter(|_| signs == b"="))
             .or_else(|| passed(place.behind).filter(|_| signs == b":"))
@@ -256,7 +262,13 @@ impl Scanner {
             };
             let found = content.get(..len)?;
             let until = if tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
-            return value::plausible(key, found, true, &[]).then(|| self.mask(keep, until, Rule::Assignment));
+            return value::plausible(key, found, true, &[]).then(|| {
+                // `"old" -> "new"` of a plan: both are secrets.
+                if content.get(len..).is_some_and(|rest| rest.starts_with(b"\" -> \"")) {
+                    self.password = Some((keep + len + 6, until));
+                }
+                self.mask(keep, until, Rule::Assignment)
+            });
         }
         if compared {
             return None;

@@ -203,8 +203,14 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     if value.is_empty() || masked || is_reference(value) {
         return false;
     }
-    // A working directory.
-    if key.name == "pwd" && value.starts_with(['/', '~']) {
+    // A working directory; a file that holds them, as in `GOOGLE_APPLICATION_CREDENTIALS`.
+    if (key.name == "pwd" && value.starts_with(['/', '~']))
+        || (key.name.ends_with("credentials") && value.starts_with('/'))
+    {
+        return false;
+    }
+    // A collection begins: `secret: {secretName: x}`.
+    if !quoted && value.starts_with(['{', '[']) && value.ends_with(':') {
         return false;
     }
     // The quote closed something: `log('token:', token)`.
