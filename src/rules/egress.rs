@@ -161,12 +161,19 @@ pub fn build(demand: Demand<'_>, open_allowed: bool) -> Result<Ruleset, Vec<Egre
     }
     let mut rules: Vec<Rule> = PROVIDER_INTERNAL.iter().map(|zone| Rule::new("deny", *zone)).collect();
     let named = |list: &[(&str, Pattern)]| list.iter().map(|(_, p)| p.to_string()).collect::<BTreeSet<_>>();
+    // Public names of metadata services that an allow would cover.
+    let open = demand.mode == Mode::Open;
+    for service in hostname::METADATA.iter().filter(|name| !name.ends_with(".internal")) {
+        if open || allow.iter().any(|(_, pattern)| pattern.overlaps(service)) {
+            rules.extend([Rule::new("deny", *service), Rule::new("deny", format!("*.{service}"))]);
+        }
+    }
     rules.extend(named(&deny).into_iter().map(|domain| Rule::new("deny", domain)));
     rules.extend(named(&allow).into_iter().map(|domain| Rule::new("allow", domain)));
     if demand.defaults {
         rules.push(Rule { action: None, domain: None, include: Some("defaults".to_owned()) });
     }
-    rules.push(Rule::new(if demand.mode == Mode::Open { "allow" } else { "deny" }, "*"));
+    rules.push(Rule::new(if open { "allow" } else { "deny" }, "*"));
     Ok(Ruleset::of(rules))
 }
 
@@ -311,7 +318,25 @@ mod tests {
         assert_eq!(build(demand, false).unwrap_err(), [EgressError::OpenNotAllowed]);
         let rules = build(demand, true).unwrap();
         assert_eq!(rules.rules().last(), Some(&Rule::new("allow", "*")));
-        assert_eq!(rules.rules().len(), PROVIDER_INTERNAL.len() + 1);
+        let services = hostname::METADATA.iter().filter(|name| !name.ends_with(".internal"));
+        assert_eq!(rules.rules().len(), PROVIDER_INTERNAL.len() + 2 * services.count() + 1);
+        assert!(rules.rules().contains(&Rule::new("deny", "metadata.goog")));
+    }
+
+    #[test]
+    fn a_wildcard_does_not_open_a_metadata_service() {
+        let rules = allowlist(&["*.azure.com"], &[]).unwrap();
+        assert_eq!(
+            rules.rules()[PROVIDER_INTERNAL.len()..],
+            [
+                Rule::new("deny", "metadata.azure.com"),
+                Rule::new("deny", "*.metadata.azure.com"),
+                Rule::new("allow", "*.azure.com"),
+                Rule::new("deny", "*"),
+            ]
+        );
+        let decision = matching::decide(rules.rules(), "metadata.azure.com");
+        assert!(matches!(decision, matching::Decision::Denied { .. }), "{decision:?}");
     }
 
     #[test]

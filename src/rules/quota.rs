@@ -7,7 +7,7 @@
 
 mod book;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, btree_map::Entry};
 
 pub use book::{Book, Bucket, MAX_BUCKETS, MAX_BYTES, MAX_FOLDING};
 
@@ -37,11 +37,22 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// From the Runs that exist, and the books by user. A Run that stands twice counts once: the later one counts, so that an
-    /// observed Run replaces the reservation for it.
+    /// From the Runs that exist, and the books by user. A Run that stands twice, as observed and as reserved, counts once, and
+    /// wherever one of the two says that it does: what is observed may be older than the reservation. Who reserves takes the
+    /// reservation back once its write was observed.
     pub fn new(charges: impl IntoIterator<Item = Charge>, books: impl IntoIterator<Item = (String, Book)>) -> Self {
-        let charges = charges.into_iter().map(|charge| (charge.run.clone(), charge)).collect();
-        Self { charges, books: books.into_iter().collect() }
+        let mut known: BTreeMap<String, Charge> = BTreeMap::new();
+        for charge in charges {
+            match known.entry(charge.run.clone()) {
+                Entry::Vacant(entry) => drop(entry.insert(charge)),
+                Entry::Occupied(mut entry) => {
+                    let both = entry.get_mut();
+                    both.active |= charge.active;
+                    both.at = both.at.max(charge.at);
+                }
+            }
+        }
+        Self { charges: known, books: books.into_iter().collect() }
     }
 
     /// What counts against one more Run of this user on this drive, now.

@@ -44,16 +44,16 @@ const INTERPRETER: &str =
 const WRAPS: &str = " sudo doas env time timeout nohup nice ionice setsid stdbuf xargs command builtin exec busybox watch strace \
     ltrace unbuffer script flock chroot parallel su runuser docker podman nerdctl kubectl nsenter ip find unshare bwrap \
     firejail proxychains proxychains4 torsocks systemd-run at batch poetry pipenv uv npx bunx pnpm yarn bundle gdb \
-    expect caffeinate faketime fakeroot taskset chrt prlimit dbus-run-session xvfb-run direnv op doppler mise asdf ";
+    expect caffeinate faketime fakeroot taskset chrt prlimit dbus-run-session xvfb-run direnv op doppler mise asdf tmux screen hyperfine ";
 const TEXT: &str = " echo printf grep egrep fgrep zgrep rg ag ack sed awk gawk mawk cat tee test [ [[ true false : ls touch mkdir \
     rmdir cp mv rm ln cd pushd export declare local readonly typeset set unset read jq yq gron tr cut sort uniq wc head \
     tail diff cmp comm paste fold fmt column nl tac rev xxd od hexdump base64 base32 sha256sum md5sum expr seq date sleep kill \
     trap return exit iptables ip6tables nft ufw firewall-cmd route ifconfig tc ipset whois ipcalc sipcalc prips gh glab hub \
-    helm terraform tofu ansible ansible-playbook sqlite3 vi vim nvim nano ed code less more man apropos history alias type \
+    terraform tofu ansible ansible-playbook sqlite3 vi vim nvim nano ed code less more man apropos history alias type \
     which notify-send logger wall mail sendmail pytest ctest prettier markdownlint eslint shellcheck hadolint vale codespell \
     rustfmt gofmt black ruff mypy tsc jest vitest mocha tree stat file strings cowsay figlet say \
-    basename dirname realpath let shopt compgen complete printenv hg svn patch install chmod chown truncate split csplit \
-    dos2unix envsubst getopt getopts mkfifo tput stty clear banner pandoc asciidoctor mkdocs sphinx-build semgrep gitleaks \
+    basename dirname realpath let shopt compgen complete printenv patch install chmod chown truncate split csplit \
+    dos2unix envsubst getopt getopts mkfifo tput stty clear banner asciidoctor mkdocs sphinx-build semgrep gitleaks \
     trufflehog detect-secrets mktemp tar zip unzip gzip gunzip xz zstd pre-commit ";
 
 static USES: LazyLock<HashMap<&'static str, Use>> = LazyLock::new(|| {

@@ -336,3 +336,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_run_that_is_reserved_and_observed_counts_once_whichever_is_older() {
+    let reserved = Charge { active: true, ..charge("r", NOON) };
+    let stale = Charge { at: None, active: false, ..reserved.clone() };
+    for both in [[reserved.clone(), stale.clone()], [stale, reserved]] {
+        let usage = ledger(both).usage("alice", "research", NOON);
+        assert_eq!(usage.active, 1);
+        assert_eq!(usage.exceeded(&Quota { user: Some(1), ..NONE }, NOON).len(), 1, "one Run of one");
+        assert!(usage.exceeded(&Quota { user: Some(2), ..NONE }, NOON).is_empty(), "not two");
+    }
+}
