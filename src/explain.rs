@@ -115,18 +115,18 @@ impl From<io::Error> for ExplainError {
     }
 }
 
-/// Judges and prints each line. Those that are no items are the error, after all others were judged; a reader that goes away
-/// is none.
+/// Judges and prints each line; how many were judged. Those that are no items are the error, after all others were judged; a
+/// reader that goes away is none.
 pub fn items(
     kind: Kind,
     policy: Option<&PolicyReport>,
     input: impl BufRead,
     output: &mut impl Write,
     format: Format,
-) -> Result<(), ExplainError> {
+) -> Result<usize, ExplainError> {
     let output = &mut print::UntilClosed::new(output);
     let mut printer = print::Printer::new(format);
-    let (mut first, mut many) = (Vec::new(), 0);
+    let (mut judged, mut first, mut many) = (0, Vec::new(), 0);
     for (line, read) in item::lines(input).enumerate() {
         let item = match read? {
             Ok(text) if text.trim().is_empty() => continue,
@@ -134,7 +134,10 @@ pub fn items(
             Err(error) => Err(error),
         };
         match item {
-            Ok(item) => printer.row(output, &judge(kind, &item, policy), &item)?,
+            Ok(item) => {
+                printer.row(output, &judge(kind, &item, policy), &item)?;
+                judged += 1;
+            }
             Err(error) => {
                 many += 1;
                 if first.len() < NAMED {
@@ -144,7 +147,7 @@ pub fn items(
         }
     }
     printer.end(output)?;
-    if many == 0 { Ok(()) } else { Err(ExplainError::Items { first, many }) }
+    if many == 0 { Ok(judged) } else { Err(ExplainError::Items { first, many }) }
 }
 
 /// The text of a manifest, no longer than a line of items may be.

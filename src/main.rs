@@ -68,9 +68,13 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
                     .map_err(|error| format!("{}: {error}", file.display()))
             });
             let report = report.transpose()?;
-            explain::items(kind, report.as_ref(), std::io::stdin().lock(), &mut stdout, format)
-                .map(|()| true)
-                .map_err(|error| error.to_string())
+            let judged = explain::items(kind, report.as_ref(), std::io::stdin().lock(), &mut stdout, format)
+                .map_err(|error| error.to_string())?;
+            if judged == 0 {
+                // Perhaps what should have written them failed.
+                eprintln!("sprite-operator: there was no item on stdin: write one a line, such as \"example.com\"");
+            }
+            Ok(true)
         }
     }
 }

@@ -34,12 +34,49 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
         legacy_octal_numbers: true,
         budget: serde_saphyr::budget! { max_documents: DOCUMENTS, max_nodes: NODES, max_depth: DEPTH },
     };
-    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| unread(&error))?;
+    let read = |text: &str| {
+        serde_saphyr::from_multiple_with_options::<Value>(text, options.clone()).map_err(|error| unread(&error))
+    };
     let mut documents = Vec::new();
-    for (at, value) in values.into_iter().enumerate() {
-        sort(at + 1, value, &mut documents);
+    match read(text) {
+        Ok(values) => {
+            for (at, value) in values.into_iter().enumerate() {
+                sort(at + 1, value, &mut documents);
+            }
+        }
+        // One that is no YAML hides no other: each is read by itself.
+        Err(ManifestError::Form(_)) => {
+            let parts = parts(text);
+            for (at, part) in parts.iter().enumerate() {
+                match read(part) {
+                    Ok(values) => values.into_iter().for_each(|value| sort(at + 1, value, &mut documents)),
+                    Err(ManifestError::Form(why)) if parts.len() > 1 => {
+                        documents.push(Document::Unreadable(ManifestError::Part(at + 1, why)));
+                    }
+                    Err(error) => documents.push(Document::Unreadable(error)),
+                }
+            }
+        }
+        Err(error) => return Err(error),
     }
     Ok(documents)
+}
+
+/// The documents as text.
+fn parts(text: &str) -> Vec<&str> {
+    let begins = |line: &str| {
+        line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    };
+    let mut starts = vec![0];
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at > 0 && begins(line) && starts.len() < DOCUMENTS {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    starts.push(text.len());
+    starts.windows(2).filter_map(|pair| text.get(*pair.first()?..*pair.last()?)).collect()
 }
 
 fn unread(error: &serde_saphyr::Error) -> ManifestError {

@@ -38,8 +38,11 @@ const METADATA: [&str; 15] = [
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
     /// Not YAML, or not of the YAML that is taken.
-    #[error("no ExecutionPolicy can be read here: {0}")]
+    #[error("nothing can be read here, also no ExecutionPolicy: {0}")]
     Form(String),
+    /// The same of one document among others; lines are counted from its `---`.
+    #[error("document {0}, its lines counted from its `---`, cannot be read: {1}")]
+    Part(usize, String),
     /// More than is read.
     #[error("the file holds more than {0}: write less into one file")]
     TooMuch(String),
@@ -93,7 +96,17 @@ impl Manifests {
         let mut read = Self::default();
         for document in documents::split(text)? {
             match document {
-                Document::Policy(value) => read.policies.push(PolicyReport::of(value, open_allowed)),
+                Document::Policy(value) => {
+                    let mut report = PolicyReport::of(value, open_allowed);
+                    if !report.name.is_empty() && read.policies.iter().any(|other| other.name == report.name) {
+                        let name = shown(&report.name);
+                        let complaint = format!(
+                            "metadata.name: `{name}` stands twice in the file, and would replace the first: give it another name"
+                        );
+                        report = report.refused(complaint);
+                    }
+                    read.policies.push(report);
+                }
                 Document::Other(name) => read.others.push(name),
                 Document::Unreadable(error) => read.unreadable.push(error),
             }
@@ -114,6 +127,12 @@ impl PolicyReport {
             (Some(_), others) => Err(ManifestError::Several(others + 1)),
             (None, _) => Err(ManifestError::NoPolicy),
         }
+    }
+
+    /// With one more complaint, so not in force.
+    fn refused(mut self, complaint: String) -> Self {
+        self.complaints.push(complaint);
+        Self { rules: Vec::new(), hash: None, limits: None, ..self }
     }
 
     /// Whether it is in force: there is no complaint about it, of whatever kind.

@@ -31,6 +31,13 @@ pub enum ExpressionError {
     /// Not an expression of this syntax.
     #[error("commands.deny: `{0}` is no regular expression of RE2 syntax (no look-around, no back-references)")]
     Form(String),
+    /// Holds a character that no command has: in double quotes of YAML `\b` is one.
+    #[error(
+        "commands.deny: `{}` holds the control character U+{:04X}: write the expression in single quotes, where YAML leaves its \
+         backslashes alone",
+        .0.escape_debug(), *.1 as u32
+    )]
+    Control(String, char),
     /// Matches the empty text, so everything.
     #[error("commands.deny: `{0}` matches everything: suspend the policy instead")]
     Everything(String),
@@ -50,6 +57,10 @@ impl DenyList {
     pub fn new(expressions: &[String]) -> Result<Self, Vec<ExpressionError>> {
         let mut errors = Vec::new();
         for expression in expressions {
+            if let Some(control) = expression.chars().find(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
+                errors.push(ExpressionError::Control(expression.clone(), control));
+                continue;
+            }
             match RegexSetBuilder::new([expression]).size_limit(SIZE_LIMIT).build() {
                 Ok(one) if one.is_match("") => errors.push(ExpressionError::Everything(expression.clone())),
                 Ok(_) => {}
@@ -118,6 +129,13 @@ mod tests {
         let list = DenyList::new(&["\\bnc\\b".to_owned(), "rm -rf".to_owned()]).unwrap();
         assert_eq!(list.denies("timeout 5 nc example.com 1"), Some("\\bnc\\b"));
         assert_eq!(list.denies("echo sync"), None);
+    }
+
+    #[test]
+    fn a_backspace_of_yaml_is_refused() {
+        let errors = DenyList::new(&["\u{8}curl\u{8}".to_owned(), "a\tb\nc".to_owned()]).unwrap_err();
+        let [error] = &errors[..] else { panic!("{errors:?}") };
+        assert!(error.to_string().contains("`\\u{8}curl\\u{8}` holds the control character U+0008"), "{error}");
     }
 
     #[test]

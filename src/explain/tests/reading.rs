@@ -88,3 +88,34 @@ fn a_line_that_is_too_long_is_named_and_what_follows_is_judged() {
     assert!(text.starts_with("line 2: the line is longer than 8 MiB") && text.lines().count() == 1, "{text}");
     assert!(run(Kind::Text, &"x".repeat(3 * most)).1.is_err());
 }
+
+const POLICY: &str = "apiVersion: sprite-operator.io/v1alpha1\nkind: ExecutionPolicy\nmetadata: {name: a}\n";
+
+#[test]
+fn a_document_that_is_no_yaml_hides_no_other() {
+    let text = [POLICY, "spec: {limits: {timeout: 90m}}\n---\nfoo: [\n---\nkind: Run\n--- # more\n", POLICY].concat();
+    let (output, _, error) = told(&text, Format::Json);
+    assert!(output.lines().count() == 2 && output.contains("timeout"), "{output}");
+    let error = error.unwrap_err();
+    let [second, third] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
+    assert!(second.starts_with("document 2, its lines counted from its `---`, cannot be read: "), "{second}");
+    assert!(third.starts_with("document 3 has kind Run"), "{third}");
+    let alone = told("foo: [\n", Format::Json).2.unwrap_err();
+    assert!(alone.starts_with("nothing can be read here"), "{alone}");
+}
+
+#[test]
+fn a_policy_that_stands_twice_in_a_file_is_a_complaint() {
+    let (output, _, ready) = told(&[POLICY, "---\n", POLICY].concat(), Format::Json);
+    assert_eq!(ready, Ok(false));
+    let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["ready"], &lines[1]["ready"]), (&json!(true), &json!(false)));
+    assert!(lines[1]["complaints"][0].as_str().unwrap().contains("stands twice"), "{output}");
+}
+
+#[test]
+fn how_many_were_judged_is_told() {
+    let mut output = Vec::new();
+    assert_eq!(items(Kind::Path, None, "\n\"a\"\n".as_bytes(), &mut output, Format::Json).unwrap(), 1);
+    assert_eq!(items(Kind::Path, None, "\n".as_bytes(), &mut output, Format::Json).unwrap(), 0);
+}
