@@ -72,7 +72,8 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
                 .map_err(|error| error.to_string())?;
             if judged == 0 {
                 // Perhaps what should have written them failed.
-                eprintln!("sprite-operator: there was no item on stdin: write one a line, such as \"example.com\"");
+                let note = "sprite-operator: there was no item on stdin: write one a line, such as \"example.com\"";
+                let _ = writeln!(std::io::stderr(), "{note}");
             }
             Ok(true)
         }

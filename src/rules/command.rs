@@ -88,8 +88,8 @@ impl DenyList {
 /// A target in a command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "the command connects to {address} (written `{word}`), {}: take it out. Text that only mentions it (comments, search \
-     patterns, files) is not refused",
+    "the command may connect to {address} (written `{word}`), {}: take it out. Text that only mentions it (comments, search \
+     patterns, quoted here-documents) is not refused; of a program that is not known any whole URL is",
     what(*.zone)
 )]
 pub struct Finding {

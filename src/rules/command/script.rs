@@ -245,10 +245,8 @@ impl<'t> Reader<'t> {
         let host_only = named || self.calls.last().is_some_and(|call| call.bracket == '(' && call.name.is_empty());
         let call = self.calls.iter_mut().rev().find(|call| call.bracket == '(' && !call.name.is_empty());
         let name = call.as_ref().map(|call| call.name.clone()).unwrap_or_default();
-        if let Some(call) = call {
-            if call.strings.len() < 64 {
-                call.strings.push(value.to_owned());
-            }
+        if let Some(call) = call.filter(|call| call.strings.len() < 64) {
+            call.strings.push(value.to_owned());
         }
         if before == '"' || value.contains(char::is_whitespace) {
             return;

@@ -254,6 +254,18 @@ fn a_token_is_long_enough_no_name_and_ends_where_its_alphabet_does() {
     }
 }
 
+#[rstest]
+#[case("", 0)]
+#[case("abc", 3)]
+#[case("REDACTE", 7)]
+#[case("REDACTED", 0)]
+#[case("RRREDACTEDR", 2)]
+#[case("a0RED_REDACTED.REDACTED", 6)]
+#[case("REDACTEREDACTED", 7)]
+fn a_run_goes_up_to_a_mask(#[case] run: &str, #[case] len: usize) {
+    assert_eq!(shape::until_mask(run.as_bytes()), len);
+}
+
 #[test]
 fn what_the_window_ends_in_does_not_end_a_secret() {
     for shift in 0..200 {
