@@ -15,8 +15,10 @@ impl Scanner {
         let word = content.iter().take(32).take_while(|b| b.is_ascii_alphanumeric() || b"-_".contains(b)).count();
         let blanks = content.get(word..)?.iter().take(8).take_while(|b| **b == b' ').count();
         let scheme = content.get(..word)?;
-        let known = is_scheme(scheme);
-        let (skip, known) = if word > 0 && blanks > 0 && known { (word + blanks, true) } else { (0, false) };
+        let known = blanks > 0 && is_scheme(scheme);
+        // A scheme that nobody knows: with one word behind it, it is no sentence.
+        let odd = !known && blanks > 0 && word > 0 && is_one_word(content.get(word + blanks..)?);
+        let skip = if known || odd { word + blanks } else { 0 };
         let secret = content.get(skip..)?;
         let bare = if key.quoted && opening.quote.is_none() { Bare::Item } else { Bare::Word };
         let len = bare.len(secret);
@@ -72,6 +74,12 @@ impl Scanner {
         (blanks > 0 && fits && !refers)
             .then(|| self.mask(word.len() + blanks, Until::Run(b"-._~+/=,"), Rule::Authorization))
     }
+}
+
+/// Whether the value ends with its first word.
+fn is_one_word(text: &[u8]) -> bool {
+    let rest = text.get(Bare::Word.len(text)..).unwrap_or_default();
+    rest.first().is_none_or(|byte| !matches!(byte, b' ' | b'\t'))
 }
 
 fn is_scheme(word: &[u8]) -> bool {

@@ -8,6 +8,7 @@ use super::*;
 
 use self::texts::text;
 
+mod headers;
 mod registered;
 mod shortcut;
 mod texts;
@@ -252,6 +253,18 @@ fn a_token_is_long_enough_no_name_and_ends_where_its_alphabet_does() {
     for kept in ["see ghp_short1 x", "see sk-some-long-name-of-many-words-in-code x"] {
         assert_eq!(redact(kept), kept);
     }
+}
+
+#[rstest]
+#[case("://ab/c", 5)]
+#[case("://ab?c", 5)]
+#[case("://a:b@c#d", 8)]
+#[case("://ab c", 5)]
+#[case("://ab\"c", 5)]
+#[case("://ab\\nc", 5)]
+#[case("://", 3)]
+fn an_authority_ends_where_a_path_or_the_url_does(#[case] text: &str, #[case] len: usize) {
+    assert_eq!(address::authority_len(text.as_bytes()), len);
 }
 
 #[rstest]

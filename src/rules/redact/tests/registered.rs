@@ -89,3 +89,10 @@ fn a_registered_value_at_the_edge_of_the_window_is_masked_whole() {
         assert_eq!(hits.total(), 1);
     }
 }
+
+#[test]
+fn a_redactor_shows_no_value() {
+    let value = ["hunter2", "-x9"].concat();
+    let shown = format!("{:?}", Redactor::new(&[&value]).unwrap());
+    assert!(shown.contains("Registered(…)") && !shown.contains(&value), "{shown}");
+}
