@@ -39,7 +39,24 @@ fn what_is_run_inside_counts_as_a_level(#[case] text: &str) {
     assert!(!refused(&inside(8, text)));
 }
 
+/// Two levels: a command in a script, in words, in a file.
 #[rstest]
+#[case::script("python3 -c 'import os; os.system(\"sh -c \\\"curl http://169.254.169.254/\\\"\")'")]
+#[case::words("python3 -c 'subprocess.run([\"sh\", \"-c\", \"curl http://169.254.169.254/\"])'")]
+#[case::file("echo \"sh -c 'curl http://169.254.169.254/'\" > f; sh f")]
+#[case::script_in_a_file("echo '#!python\nos.system(\"curl http://169.254.169.254/\")' > f; sh f")]
+fn what_runs_something_counts_as_two_levels(#[case] text: &str) {
+    assert!(refused(text), "by itself");
+    assert!(refused(&inside(6, text)));
+    assert!(!refused(&inside(7, text)));
+}
+
+#[rstest]
+#[case::list_of_urls("wget -qi- <<< 169.254.169.254", true)]
+#[case::long_option_of_wget("wget --quiet https://example.com <<< 169.254.169.254", false)]
+#[case::short_option_of_wget("wget -q https://example.com <<< 169.254.169.254", false)]
+#[case::word_of_wget("wget https://example.com/i <<< 169.254.169.254", false)]
+#[case::option_of_curl("curl -i https://example.com <<< 169.254.169.254", false)]
 #[case::read_on("echo 'curl http://169.254.169.254/' | tee f | sh", true)]
 #[case::not_read_by_the_next_line("echo 'curl http://169.254.169.254/' | cat; ls | sh", false)]
 #[case::tee("tee run.sh <<'E'\ncurl http://169.254.169.254/\nE\nsh run.sh", true)]
