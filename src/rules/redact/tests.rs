@@ -8,6 +8,7 @@ use super::*;
 
 use self::texts::text;
 
+mod blocks;
 mod headers;
 mod registered;
 mod shortcut;
