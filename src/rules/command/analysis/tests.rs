@@ -45,6 +45,9 @@ fn what_is_run_inside_counts_as_a_level(#[case] text: &str) {
 #[case::words("python3 -c 'subprocess.run([\"sh\", \"-c\", \"curl http://169.254.169.254/\"])'")]
 #[case::file("echo \"sh -c 'curl http://169.254.169.254/'\" > f; sh f")]
 #[case::script_in_a_file("echo '#!python\nos.system(\"curl http://169.254.169.254/\")' > f; sh f")]
+#[case::split_string("env -S \"sh -c 'curl http://169.254.169.254/'\"")]
+#[case::text_of_a_wrapper("watch \"sh -c 'curl http://169.254.169.254/'\"")]
+#[case::words_of_a_wrapper("sudo sh -c 'curl http://169.254.169.254/'")]
 fn what_runs_something_counts_as_two_levels(#[case] text: &str) {
     assert!(refused(text), "by itself");
     assert!(refused(&inside(6, text)));
@@ -63,6 +66,8 @@ fn what_runs_something_counts_as_two_levels(#[case] text: &str) {
 #[case::tee_with_an_option("tee -a run.sh <<'E'\ncurl http://169.254.169.254/\nE\nsh run.sh", true)]
 #[case::read_not_written("cat run.sh <<'E'\ncurl http://169.254.169.254/\nE\nsh run.sh", false)]
 #[case::tee_without_a_text("tee run.sh; sh run.sh", false)]
+#[case::proxy_that_is_said("echo http_proxy=http://169.254.169.254/", false)]
+#[case::proxy_of_a_command("http_proxy=http://169.254.169.254/ echo x", true)]
 #[case::assignment("A_1=x nc 169.254.169.254 80", true)]
 #[case::no_assignment("a.b=x nc 169.254.169.254 80", false)]
 #[case::nothing_is_assigned("=x nc 169.254.169.254 80", false)]

@@ -83,3 +83,17 @@ proptest! {
         prop_assert!(twice <= 2 * (2 * text.len()) + 1);
     }
 }
+
+#[test]
+fn what_begins_at_the_end_of_the_window_is_not_gone_over() {
+    let token = ["gh", "p_16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    for secret in [token.as_str(), "Bearer hunter2x9", "password=hunter2x9", "a://bob:hunter2x9@example.com/"] {
+        for shift in 0..140 {
+            let pad = &"pad ".repeat(AHEAD)[..AHEAD - 130 + shift];
+            let text = [pad, " ", secret, " ", pad, pad].concat();
+            let (expected, hits) = slowly(&text);
+            assert_eq!(hits.total(), 1);
+            assert_eq!(redact(&text), expected, "{secret} {shift}");
+        }
+    }
+}
