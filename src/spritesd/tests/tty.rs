@@ -42,8 +42,9 @@ async fn the_terminal_is_the_guests_own_and_controls_the_program() {
 #[tokio::test]
 async fn a_shell_has_job_control_and_keys_are_signals() {
     let lab = Lab::with("one").await;
-    let (mut wire, _) =
-        terminal(&lab.client, "cmd=bash&cmd=--norc&rows=50&cols=100&env=PS1%3Dready%3E&env=TERM%3Ddumb").await;
+    // A prompt that takes its time, as it does on a busy machine.
+    let prompt = "env=PS1%3Dready%3E&env=PROMPT_COMMAND%3Dsleep%200.3&env=TERM%3Ddumb";
+    let (mut wire, _) = terminal(&lab.client, &format!("cmd=bash&cmd=--norc&rows=50&cols=100&{prompt}")).await;
     wire.until("ready>").await;
     wire.send(b"stty size; set -o | grep monitor\n").await;
     let seen = wire.until("on\r\n").await;
@@ -66,9 +67,11 @@ async fn a_shell_has_job_control_and_keys_are_signals() {
     wire.send(b"sh -c 'echo g\"\"o; exec sleep 600'\n").await;
     wire.until("go\r\n").await;
     wire.send(&[0x1a]).await;
-    wire.until("Stopped").await;
-    wire.send(b"kill %1; cat\n").await;
-    wire.until("cat\r\n").await;
+    // What is typed before the prompt is there is echoed by the terminal, and again by the shell that reads it.
+    wire.until("600'\r\nready>").await;
+    // What is typed before the shell has given the terminal back is not echoed at all, so the wait is for what runs.
+    wire.send(b"kill %1; echo r''un; cat\n").await;
+    wire.until("run\r\n").await;
     wire.send(b"h\xc3\xa4llo\n").await;
     wire.until("h\u{e4}llo\r\nh\u{e4}llo\r\n").await;
     // The end of the input is a key: of the program in the foreground, then of the shell.
