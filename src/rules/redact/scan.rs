@@ -40,7 +40,7 @@ pub(super) enum Program {
 }
 
 /// The pass that finds secrets by what they look like.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Scanner {
     pub(super) mode: Mode,
     /// So many bytes from here on are part of a run that is not opaque.

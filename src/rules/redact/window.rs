@@ -3,6 +3,7 @@
 //! A pass is only asked where all it may look at is there, or the text has ended; so streaming and whole text cannot
 //! differ. Must not know what a secret is.
 
+use super::trace::{Mark, Watch};
 use super::{Hits, MASK, Rule};
 
 /// How many bytes before a place a decision may look at.
@@ -61,9 +62,22 @@ impl<P: Pass> Machine<P> {
         Self { pass, buffer: String::new(), cursor: Cursor::default() }
     }
 
-    #[cfg(test)]
+    /// A machine that stands where another one stood.
+    pub(super) fn resumed(mark: &Mark<P>) -> Self
+    where
+        P: Clone,
+    {
+        let cursor = Cursor { at: mark.at, floor: mark.at - mark.behind, masked: !mark.begins };
+        Self { pass: mark.pass.clone(), buffer: String::new(), cursor }
+    }
+
     pub(super) fn pass(&self) -> &P {
         &self.pass
+    }
+
+    /// How many bytes are decided.
+    pub(super) fn at(&self) -> usize {
+        self.cursor.at
     }
 
     pub(super) fn held(&self) -> usize {
@@ -85,7 +99,7 @@ impl<P: Pass> Machine<P> {
     fn take(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.push_str(chunk);
-        self.run(&buffer, last, out, hits);
+        self.run(&buffer, last, out, hits, &mut ());
         // Compacted only when half of it is done with: each byte is moved a bounded number of times.
         let done = buffer.floor_char_boundary(self.cursor.at.saturating_sub(BEHIND));
         if done > buffer.len() / 2 {
@@ -98,44 +112,65 @@ impl<P: Pass> Machine<P> {
         self.buffer = buffer;
     }
 
-    /// Decides as much of `text` as can be decided.
-    pub(super) fn run(&mut self, text: &str, last: bool, out: &mut String, hits: &mut Hits) {
-        let bytes = text.as_bytes();
-        let window = self.pass.ahead();
+    /// Decides as much of `text` as can be decided: all of it when it is the `last`.
+    pub(super) fn run(&mut self, text: &str, last: bool, out: &mut String, hits: &mut Hits, watch: &mut impl Watch<P>) {
         let mut kept = self.cursor.at;
-        while self.cursor.at < bytes.len() && (last || bytes.len() - self.cursor.at >= window) {
+        while let Some(place) = self.place(text, last) {
             let at = self.cursor.at;
-            let low = self.cursor.floor.max(at.saturating_sub(BEHIND));
-            let place = Place {
-                behind: bytes.get(low..at).unwrap_or_default(),
-                begins: low == 0 && !self.cursor.masked,
-                ahead: bytes.get(at..bytes.len().min(at + window)).unwrap_or_default(),
-            };
-            match self.pass.step(place) {
-                Step::Keep(count) => self.cursor.at = advance(text, at, count.max(1)),
-                Step::Drop(count) => {
+            watch.place(out.len() + at - kept, place, &self.pass);
+            let step = self.pass.step(place);
+            self.go(text, step);
+            match step {
+                Step::Keep(_) | Step::Old => {}
+                Step::Drop(_) => {
                     out.push_str(text.get(kept..at).unwrap_or_default());
-                    self.cursor.at = advance(text, at, count.max(1));
                     kept = self.cursor.at;
-                    self.bar();
                 }
-                Step::Mask(count, rule, quote) => {
-                    self.cursor.at = advance(text, at, count);
+                Step::Mask(_, rule, quote) => {
                     out.push_str(text.get(kept..self.cursor.at).unwrap_or_default());
+                    watch.masked(out.len());
                     for part in [quote, MASK, quote] {
                         out.push_str(part);
                     }
                     hits.count(rule);
                     kept = self.cursor.at;
-                    self.bar();
-                }
-                Step::Old => {
-                    self.cursor.at = advance(text, at, MASK.len());
-                    self.bar();
                 }
             }
         }
         out.push_str(text.get(kept..self.cursor.at).unwrap_or_default());
+    }
+
+    /// The place that is to be decided; none at the end, or when what is after it is not there yet.
+    pub(super) fn place<'t>(&self, text: &'t str, last: bool) -> Option<Place<'t>> {
+        let Cursor { at, floor, masked } = self.cursor;
+        let (bytes, window) = (text.as_bytes(), self.pass.ahead());
+        if at >= bytes.len() || !last && bytes.len() - at < window {
+            return None;
+        }
+        let low = floor.max(at.saturating_sub(BEHIND));
+        Some(Place {
+            behind: bytes.get(low..at).unwrap_or_default(),
+            begins: low == 0 && !masked,
+            ahead: bytes.get(at..bytes.len().min(at + window)).unwrap_or_default(),
+        })
+    }
+
+    /// What the pass does at a place, without doing it.
+    pub(super) fn decide(&mut self, place: Place<'_>) -> Step {
+        self.pass.step(place)
+    }
+
+    /// Goes on behind a step.
+    pub(super) fn go(&mut self, text: &str, step: Step) {
+        let at = self.cursor.at;
+        self.cursor.at = match step {
+            Step::Keep(count) | Step::Drop(count) => advance(text, at, count.max(1)),
+            Step::Mask(count, ..) => advance(text, at, count),
+            Step::Old => advance(text, at, MASK.len()),
+        };
+        if !matches!(step, Step::Keep(_)) {
+            self.bar();
+        }
     }
 
     /// What is before a mask is no context for what is after it: a second run sees the mask instead.

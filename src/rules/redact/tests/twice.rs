@@ -1,4 +1,5 @@
-//! What fuzzing found: texts that once read otherwise the second time. Opaque parts stand apart from the text round them.
+//! Redaction is idempotent: a reading that would change what it gave is followed by another one. What fuzzing found, before there was
+//! a second reading: texts that should read the same the second time, and do. Opaque parts stand apart from the text round them.
 
 use super::*;
 
@@ -92,4 +93,77 @@ fn a_sentence_stays_one_wherever_the_look_at_it_ends() {
 #[case("AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIj")]
 fn what_only_looks_like_them_is_kept(#[case] text: &str) {
     assert_eq!(once(text), text);
+}
+
+/// Whether a second reading of all would mask something, and whether the parts that are read again say so.
+fn readings(text: &str) -> (bool, bool) {
+    let first = Redactor::default().read(text, true);
+    let second = Redactor::default().read(&first.text, true);
+    (second.hits.total() == 0, first.settled)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_read_again_says_what_a_second_reading_would(texts in proptest::collection::vec(text(), 1..6), padding in 0usize..6000) {
+        let text = texts.join(&" pad".repeat(padding / 4));
+        let (all, parts) = readings(&text);
+        prop_assert_eq!(all, parts, "from {:?}", text);
+    }
+}
+/// Texts whose first mask makes the rest look like credentials.
+fn unsettled() -> [String; 3] {
+    [
+        ["Authorization:\u{6a930}8ey", "Jtxlrijzdcx0IkXvlrvo--passwordcc764ce1dd e982b8abcfe21d7"].concat(),
+        ["%Authorization=j++xGNxMUQnPccx6++", "A4osHhCdw+p2f-----BEGIN ozyqvbewy\u{cca3}f1OP"].concat(),
+        [
+            "Authorization:aaf11aa544e1b9a1",
+            "4436ed|-str1eafdba79ecbe8d28af/-----BEGIN /+wfac87e0ecfa5c28d0131c74c59a9f",
+        ]
+        .concat(),
+    ]
+}
+
+#[test]
+fn a_text_that_its_masks_change_is_read_again() {
+    for odd in unsettled() {
+        assert_eq!(readings(&odd), (false, false), "{odd}");
+        assert_eq!(once(&odd).matches(MASK).count(), 2, "{odd}");
+    }
+    // Wherever the marks of the first reading stand, and whatever else is masked round it.
+    let (settled, line) = ("password=hunter2x9\n", "a line of ordinary text that says nothing, not for long\n");
+    for odd in unsettled() {
+        for lines in (0..200).step_by(7) {
+            let pad = line.repeat(lines);
+            let text = [settled, &pad, &odd, "\n", &pad, settled].concat();
+            assert_eq!(readings(&text), (false, false), "{lines} {odd}");
+            let out = once(&text);
+            assert_eq!((out.matches(MASK).count(), out.matches(line).count()), (4, 2 * lines), "{lines} {odd}");
+            assert_eq!(readings(&[settled, &pad, settled, &pad, settled].concat()), (true, true));
+        }
+    }
+}
+
+#[test]
+fn what_is_cut_is_a_head_of_the_whole_in_every_reading() {
+    let line = "a line of ordinary text that says nothing, not for long\n";
+    for odd in unsettled() {
+        let text = [&line.repeat(100), &*odd, "\n", &line.repeat(400)].concat();
+        let whole = redact(&text);
+        for len in (0..text.len()).step_by(97) {
+            let len = text.floor_char_boundary(len);
+            let (head, _) = Redactor::default().redact_bytes(&text.as_bytes()[..len], true);
+            assert!(whole.as_bytes().starts_with(&head), "{len} {odd}");
+            assert!(head.len() + LOOKAHEAD + odd.len() >= len, "{len} {odd}");
+        }
+    }
+}
+
+#[test]
+fn quotes_round_a_mask_make_no_registered_value() {
+    let redactor = Redactor::new(&["\",\"next\":"]).unwrap();
+    let text = r#"{"password":12345678,"next":1}"#;
+    let once = redactor.redact(text);
+    assert_eq!(redactor.redact(&once.text).hits.total(), 0, "{}", once.text);
 }

@@ -1,0 +1,116 @@
+//! Whether a second reading would change what the first one gave.
+//!
+//! A mask hides from the places before it what they saw ahead of them, so that a second reading may decide otherwise there; nowhere
+//! else. A first reading leaves marks of how it stood, and what it masked; from the mark before each mask the text is read
+//! again, up to where the second reading stands as the first one did and has no mask in sight. The answer is that of reading
+//! all of it, which a test checks. Must not change a text.
+
+use super::window::{Machine, Pass, Place, Step};
+use super::{AHEAD, MASK};
+
+/// A mark is left every so many bytes.
+const STRIDE: usize = 512;
+
+/// What is told of a reading while it goes on.
+pub(super) trait Watch<P> {
+    /// The place that is decided next, so many bytes behind the beginning of what comes out.
+    fn place(&mut self, at: usize, place: Place<'_>, pass: &P);
+    /// A mask was set there.
+    fn masked(&mut self, at: usize);
+}
+
+/// Nobody watches.
+impl<P> Watch<P> for () {
+    fn place(&mut self, _: usize, _: Place<'_>, _: &P) {}
+    fn masked(&mut self, _: usize) {}
+}
+
+/// How a reading stood at a place.
+#[derive(Debug, Clone)]
+pub(super) struct Mark<P> {
+    pub(super) at: usize,
+    /// How many bytes before the place were in sight.
+    pub(super) behind: usize,
+    pub(super) begins: bool,
+    pub(super) pass: P,
+}
+
+impl<P: PartialEq> Mark<P> {
+    fn is(&self, at: usize, place: Place<'_>, pass: &P) -> bool {
+        (self.at, self.behind, self.begins) == (at, place.behind.len(), place.begins) && self.pass == *pass
+    }
+}
+
+/// A reading of a whole text, as seen from what came out.
+#[derive(Debug)]
+pub(super) struct Trace<P> {
+    marks: Vec<Mark<P>>,
+    /// Where masks were set, in order.
+    masks: Vec<usize>,
+}
+
+impl<P> Default for Trace<P> {
+    fn default() -> Self {
+        Self { marks: Vec::new(), masks: Vec::new() }
+    }
+}
+
+impl<P: Clone> Watch<P> for Trace<P> {
+    fn place(&mut self, at: usize, place: Place<'_>, pass: &P) {
+        if self.marks.last().is_none_or(|last| at >= last.at + STRIDE) {
+            self.marks.push(Mark { at, behind: place.behind.len(), begins: place.begins, pass: pass.clone() });
+        }
+    }
+
+    fn masked(&mut self, at: usize) {
+        self.masks.push(at);
+    }
+}
+
+impl<P: Pass + Clone + PartialEq> Trace<P> {
+    /// Whether a reading of `text`, which came out of this one, would mask nothing. `last` as for [`Machine::run`].
+    pub(super) fn is_settled(&self, text: &str, last: bool) -> bool {
+        let mut from = 0;
+        while let Some(number) = (from..self.marks.len()).find(|number| self.sees_mask(*number, text)) {
+            let Some(next) = self.read_again(number, text, last) else { return false };
+            from = next;
+        }
+        true
+    }
+
+    /// Whether a mask was set in quotes of its own.
+    pub(super) fn has_quotes(&self, text: &str) -> bool {
+        self.masks.iter().any(|mask| text.get(*mask..).is_some_and(|text| !text.starts_with(MASK)))
+    }
+
+    /// Whether a place from this mark up to the next one has a new mask in sight.
+    fn sees_mask(&self, number: usize, text: &str) -> bool {
+        let Some(mark) = self.marks.get(number) else { return false };
+        let end = self.marks.get(number + 1).map_or(text.len(), |next| next.at);
+        let first = self.masks.partition_point(|mask| *mask < mark.at);
+        self.masks.get(first).is_some_and(|mask| *mask < end + AHEAD)
+    }
+
+    /// Reads from a mark on; gives the number of the mark from which on all is as it was, nothing if there is something to mask.
+    fn read_again(&self, number: usize, text: &str, last: bool) -> Option<usize> {
+        let mut machine = Machine::resumed(self.marks.get(number)?);
+        let mut next = number + 1;
+        while let Some(place) = machine.place(text, last) {
+            let at = machine.at();
+            while self.marks.get(next).is_some_and(|mark| mark.at < at) {
+                next += 1;
+            }
+            if self.marks.get(next).is_some_and(|mark| mark.is(at, place, machine.pass()))
+                && !self.sees_mask(next, text)
+            {
+                return Some(next);
+            }
+            let step = machine.decide(place);
+            if matches!(step, Step::Mask(..) | Step::Drop(_)) {
+                return None;
+            }
+            machine.go(text, step);
+        }
+        Some(self.marks.len())
+    }
+}
