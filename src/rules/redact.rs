@@ -199,10 +199,18 @@ impl Redactor {
         let mut out = String::new();
         let mut trace = Trace::default();
         Machine::new(Scanner::default()).run(&first, last, &mut out, &mut hits, &mut trace);
-        // Quotes that were set round a mask could be the end of a registered value.
-        let settled = trace.is_settled(&out, last) && (self.registered.is_none() || !trace.has_quotes(&out));
+        let settled = trace.is_settled(&out, last) && !(trace.has_quotes(&out) && self.has_registered(&out));
         Reading { text: out, hits, settled }
     }
+    /// Whether a registered value is in a text that was read: quotes that were set round a mask could be the end of one.
+    fn has_registered(&self, text: &str) -> bool {
+        let mut hits = Hits::default();
+        if let Some(registered) = &self.registered {
+            Machine::new(registered.pass()).run(text, true, &mut String::new(), &mut hits, &mut ());
+        }
+        hits.total() > 0
+    }
+
     /// Redacts text that comes in chunks.
     pub fn stream(&self) -> Stream<'_> {
         Stream {

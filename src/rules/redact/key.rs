@@ -171,7 +171,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         return None;
     }
     let query = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
-    let kind = if may_name(name) { kind(name, query) } else { None };
+    let kind = if may_name(name.as_bytes()) { kind(name, query) } else { None };
     let kind = kind.or_else(|| typed(before, name))?;
     let before = match quote {
         Some(quote) => trim_end(before.strip_suffix(&[quote]).unwrap_or(before), b"\\"),
@@ -208,17 +208,21 @@ fn is_setting(line: &[u8], name: &str) -> bool {
 }
 
 /// Whether a name holds any part of a name of a secret: most do not, and are read no further.
-pub(super) fn may_name(name: &str) -> bool {
-    const STEMS: [&[u8]; 10] =
-        [b"pass", b"pw", b"secret", b"cred", b"token", b"key", b"auth", b"jwt", b"cookie", b"sig"];
-    let bytes = name.as_bytes();
-    (0..bytes.len()).filter_map(|at| bytes.get(at..)).any(|rest| {
-        let stem = |stem: &&[u8]| rest.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem));
-        matches!(
-            rest.first(),
-            Some(b'p' | b's' | b'c' | b't' | b'k' | b'a' | b'j' | b'P' | b'S' | b'C' | b'T' | b'K' | b'A' | b'J')
-        ) && STEMS.iter().any(stem)
-    })
+pub(super) fn may_name(name: &[u8]) -> bool {
+    let begins = |rest: &[u8]| {
+        let stems: &[&[u8]] = match rest.first().map(u8::to_ascii_lowercase) {
+            Some(b'p') => &[b"pass", b"pw"],
+            Some(b's') => &[b"secret", b"sig"],
+            Some(b'c') => &[b"cred", b"cookie"],
+            Some(b't') => &[b"token"],
+            Some(b'k') => &[b"key"],
+            Some(b'a') => &[b"auth"],
+            Some(b'j') => &[b"jwt"],
+            Some(_) | None => return false,
+        };
+        stems.iter().any(|stem| rest.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem)))
+    };
+    (0..name.len()).filter_map(|at| name.get(at..)).any(begins)
 }
 
 /// Types that may stand between a name and its value.

@@ -101,7 +101,6 @@ fn named(before: &[u8], open: bool) -> bool {
     if name.len() == inner.len() && (open || inner.is_empty()) {
         return true;
     }
-    let Ok(name) = std::str::from_utf8(name) else { return true };
-    let value = name.ends_with("alue") || name.ends_with("VALUE");
-    value || key::may_name(name) || TYPES.contains(&name)
+    let value = name.ends_with(b"alue") || name.ends_with(b"VALUE");
+    value || key::may_name(name) || TYPES.iter().any(|known| known.as_bytes() == name)
 }
