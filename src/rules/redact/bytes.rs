@@ -61,6 +61,12 @@ mod tests {
         assert_eq!(to_bytes(&to_text(bytes)), bytes);
     }
 
+    #[test]
+    fn text_stands_for_itself_beside_bytes_that_are_none() {
+        assert_eq!(to_text("password \u{1f600}\u{fffd}".as_bytes()), "password \u{1f600}\u{fffd}");
+        assert_eq!(to_text(b"a\xff\xf0\x9f\x98\x80b"), "a\u{f7ff}\u{1f600}b");
+    }
+
     proptest! {
         #[test]
         fn any_bytes_come_back(bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0xef), Just(0x9c), Just(0x80)], 0..80)) {

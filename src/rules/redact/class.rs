@@ -50,3 +50,23 @@ pub(super) fn len(text: &[u8], class: u8) -> usize {
 pub(super) fn tail_len(text: &[u8], class: u8) -> usize {
     text.iter().rev().position(|byte| !is(*byte, class)).unwrap_or(text.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_has_these_bytes() {
+        let letters: Vec<u8> = (b'0'..=b'9').chain(b'A'..=b'Z').chain(b'a'..=b'z').collect();
+        for (class, signs) in [(WORD, "_"), (RUN, "_+/-"), (TOKEN, "_+/-.=:~,"), (NAME, "_-.")] {
+            for byte in 0..=u8::MAX {
+                let expected = letters.contains(&byte) || signs.as_bytes().contains(&byte);
+                assert_eq!(is(byte, class), expected, "{class} {byte}");
+            }
+        }
+        for byte in 0..=u8::MAX {
+            let begins = letters.contains(&byte) || b"_-/=:, \t>%\\\x1b".contains(&byte);
+            assert_eq!(is(byte, PLAIN), !begins, "{byte}");
+        }
+    }
+}

@@ -52,6 +52,7 @@ fn word(text: &[u8], program: Option<Program>) -> usize {
     let word = token.get(..len).unwrap_or_default();
     let masked = len >= MASK.len() && word.contains(&b'R');
     let scheme = match len {
+        4 => word == b"data",
         5 => word == b"FlyV1" || word.eq_ignore_ascii_case(b"basic"),
         6 => word.eq_ignore_ascii_case(b"bearer"),
         _ => false,

@@ -361,7 +361,10 @@ impl Scanner {
             self.reach = shape::reach(text);
         }
         let long = self.reach >= shape::SHORTEST;
-        let known = self.scheme(word, text).or_else(|| if long { self.harmless(word, text) } else { None });
+        let known = self.scheme(word, text).or_else(|| {
+            // The head of a `data:` URL may be shorter than a token.
+            if long || word == b"data" { self.harmless(word, text) } else { None }
+        });
         if let Some(step) = known {
             return step;
         }

@@ -238,6 +238,20 @@ proptest! {
 }
 
 #[test]
+fn only_media_in_a_data_url_are_kept() {
+    let run = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5hJ7kL9";
+    for head in ["data:image/x-icon;base64,", "data:font/ttf;base64,", "data:application/wasm;base64,"] {
+        let text = format!("<img src=\"{head}{run}+/{run}==\"> x");
+        assert_eq!(redact(&text), text);
+        let text = format!("{head}{run} password=hunter2x9");
+        assert_eq!(redact(&text), format!("{head}{run} password=REDACTED"));
+    }
+    for head in ["hint:image/x-icon;base64,", "data:text/plain;base64,", "data:image/x-icon;other,"] {
+        assert_eq!(redact(&format!("{head}{run} x")), format!("{head}REDACTED x"));
+    }
+}
+
+#[test]
 fn a_secret_behind_a_picture_is_found() {
     assert_eq!(redact("see /9j/4AAQSkZJRg== password=hunter2x9"), "see /9j/4AAQSkZJRg== password=REDACTED");
 }
