@@ -244,10 +244,7 @@ impl<'e> Analysis<'e> {
         let arguments = arguments.get(before..).unwrap_or_default();
         let known = |word: &String| program::of(word) != Use::Other && !word.is_empty() && word != ".";
         let Some(at) = arguments.iter().position(known) else {
-            if matches!(
-                program::name(program),
-                "watch" | "su" | "runuser" | "script" | "parallel" | "flock" | "tmux" | "screen" | "hyperfine"
-            ) {
+            if program::wraps_text(program) {
                 let text = arguments.iter().find(|word| word.contains(' '))?;
                 return self.shell(text, depth + 1);
             }

@@ -41,10 +41,12 @@ const CLIENT: &str = " psql mysql mariadb mysqldump pg_dump redis-cli mongosh mo
 const SHELL: &str = " sh bash dash zsh ksh ash fish eval source ";
 const INTERPRETER: &str =
     " python python2 python3 pypy pypy3 node nodejs deno bun perl ruby php lua ipython tsx ts-node awk-net ";
-const WRAPS: &str = " sudo doas env time timeout nohup nice ionice setsid stdbuf xargs command builtin exec busybox watch strace \
-    ltrace unbuffer script flock chroot parallel su runuser docker podman nerdctl kubectl nsenter ip find unshare bwrap \
+const WRAPS: &str = " sudo doas env time timeout nohup nice ionice setsid stdbuf xargs command builtin exec busybox strace \
+    ltrace unbuffer chroot docker podman nerdctl kubectl nsenter ip find unshare bwrap \
     firejail proxychains proxychains4 torsocks systemd-run at batch poetry pipenv uv npx bunx pnpm yarn bundle gdb \
-    expect caffeinate faketime fakeroot taskset chrt prlimit dbus-run-session xvfb-run direnv op doppler mise asdf tmux screen hyperfine ";
+    expect caffeinate faketime fakeroot taskset chrt prlimit dbus-run-session xvfb-run direnv op doppler mise asdf ";
+/// The same, and a command may stand in one word.
+const WRAPS_TEXT: &str = " watch su runuser script parallel flock tmux screen hyperfine ";
 const TEXT: &str = " echo printf grep egrep fgrep zgrep rg ag ack sed awk gawk mawk cat tee test [ [[ true false : ls touch mkdir \
     rmdir cp mv rm ln cd pushd export declare local readonly typeset set unset read jq yq gron tr cut sort uniq wc head \
     tail diff cmp comm paste fold fmt column nl tac rev xxd od hexdump base64 base32 sha256sum md5sum expr seq date sleep kill \
@@ -63,6 +65,7 @@ static USES: LazyLock<HashMap<&'static str, Use>> = LazyLock::new(|| {
         (SHELL, Use::Shell),
         (INTERPRETER, Use::Interpreter),
         (WRAPS, Use::Wraps),
+        (WRAPS_TEXT, Use::Wraps),
         (TEXT, Use::Text),
         (" curl ", Use::Curl),
         (" wget wget2 ", Use::Wget),
@@ -77,6 +80,11 @@ pub(super) fn of(word: &str) -> Use {
     let name = name(word);
     let other = || if versioned(name) { Use::Interpreter } else { Use::Other };
     USES.get(name).copied().unwrap_or_else(other)
+}
+
+/// Whether a program runs a command that stands in one of its words.
+pub(super) fn wraps_text(word: &str) -> bool {
+    WRAPS_TEXT.split_whitespace().any(|known| known == name(word))
 }
 
 /// The program's own name: without its path.
