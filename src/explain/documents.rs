@@ -44,16 +44,22 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
                 sort(at + 1, value, &mut documents);
             }
         }
-        // One that is no YAML hides no other: each is read by itself.
+        // One that is no YAML hides no other: each is read by itself, and all of them are held to what one file may hold.
         Err(ManifestError::Form(_)) => {
             let parts = parts(text);
+            let mut left = NODES;
             for (at, part) in parts.iter().enumerate() {
                 match read(part) {
-                    Ok(values) => values.into_iter().for_each(|value| sort(at + 1, value, &mut documents)),
+                    Ok(values) => {
+                        for value in values {
+                            left = left.checked_sub(nodes(&value)).ok_or_else(too_many_nodes)?;
+                            sort(at + 1, value, &mut documents);
+                        }
+                    }
                     Err(ManifestError::Form(why)) if parts.len() > 1 => {
                         documents.push(Document::Unreadable(ManifestError::Part(at + 1, why)));
                     }
-                    Err(error) => documents.push(Document::Unreadable(error)),
+                    Err(error) => return Err(error),
                 }
             }
         }
@@ -62,29 +68,47 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
     Ok(documents)
 }
 
-/// The documents as text.
+/// How many values a value holds, itself among them.
+fn nodes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
+        // A key is one, too.
+        Value::Object(fields) => 1 + fields.values().map(|value| 1 + nodes(value)).sum::<usize>(),
+    }
+}
+
+/// The documents as text. What stands before the first `---` is none if it says nothing: comments, directives.
 fn parts(text: &str) -> Vec<&str> {
     let begins = |line: &str| {
         line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
     };
+    let silent = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with(['#', '%']);
     let mut starts = vec![0];
     let mut at = 0;
+    let mut head = true;
     for line in text.split_inclusive('\n') {
-        if at > 0 && begins(line) && starts.len() < DOCUMENTS {
+        if begins(line) && !head && starts.len() < DOCUMENTS {
             starts.push(at);
         }
+        head &= silent(line) && !begins(line);
         at += line.len();
     }
     starts.push(text.len());
     starts.windows(2).filter_map(|pair| text.get(*pair.first()?..*pair.last()?)).collect()
 }
 
+fn too_many_nodes() -> ManifestError {
+    ManifestError::TooMuch(format!("{NODES} values, with what aliases repeat"))
+}
+
 fn unread(error: &serde_saphyr::Error) -> ManifestError {
     if let Error::Budget { breach, .. } = error.without_snippet() {
+        if matches!(breach, BudgetBreach::Nodes { .. }) {
+            return too_many_nodes();
+        }
         return ManifestError::TooMuch(if matches!(breach, BudgetBreach::Documents { .. }) {
             format!("{DOCUMENTS} documents")
-        } else if matches!(breach, BudgetBreach::Nodes { .. }) {
-            format!("{NODES} values, with what aliases repeat")
         } else if matches!(breach, BudgetBreach::Depth { .. }) {
             format!("{DEPTH} levels")
         } else {

@@ -105,6 +105,29 @@ fn a_document_that_is_no_yaml_hides_no_other() {
 }
 
 #[test]
+fn what_says_nothing_before_the_first_document_is_none() {
+    let text = ["# policies of the team\n\n---\n", POLICY, "---\nfoo: [\n"].concat();
+    let (output, _, error) = told(&text, Format::Json);
+    assert_eq!(output.lines().count(), 1, "{output}");
+    let error = error.unwrap_err();
+    assert!(error.starts_with("document 2, its lines counted from its `---`, cannot be read: "), "{error}");
+}
+
+#[test]
+fn documents_that_are_read_one_by_one_are_held_to_the_bounds_of_a_file() {
+    let many = ["a: [", &"1,".repeat(100_000), "]\n---\n"].concat();
+    let too_many = [&*many.repeat(3), "foo: [\n"].concat();
+    let error = told(&too_many, Format::Json).2.unwrap_err();
+    assert!(error.contains("250000 values"), "{error:.200}");
+    let deep = ["foo: [\n---\na: ", &"[".repeat(65), &"]".repeat(65)].concat();
+    let error = told(&deep, Format::Json).2.unwrap_err();
+    assert!(error.contains("64 levels"), "{error:.200}");
+    let few = [&*many.repeat(2), "foo: [\n"].concat();
+    let error = told(&few, Format::Json).2.unwrap_err();
+    assert!(error.contains("document 3, its lines counted from its `---`, cannot be read"), "{error:.200}");
+}
+
+#[test]
 fn a_policy_that_stands_twice_in_a_file_is_a_complaint() {
     let (output, _, ready) = told(&[POLICY, "---\n", POLICY].concat(), Format::Json);
     assert_eq!(ready, Ok(false));

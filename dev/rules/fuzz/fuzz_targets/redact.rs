@@ -36,7 +36,8 @@ fuzz_target!(|bytes: &[u8]| {
         }
         out += &stream.push(rest);
         let (end, hits) = stream.finish();
-        let rest = redactor.redact(&(out + &end));
+        out += &end;
+        let rest = redactor.redact(&out);
         assert_eq!(rest.text, whole.text, "chunks come out otherwise than the whole");
         assert_eq!(hits.total() + rest.hits.total(), whole.hits.total());
         let again = redactor.redact(&whole.text);
