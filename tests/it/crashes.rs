@@ -75,6 +75,31 @@ async fn a_command_that_ended_while_nobody_looked_is_judged_by_the_guests_record
 }
 
 #[tokio::test]
+async fn a_command_that_ended_before_a_stop_was_asked_for_is_what_it_was() {
+    let mut tenant = Tenant::new().await;
+    tenant.ready_session("s1").await;
+    tenant.bash("r1", "s1", "echo out; touch began; sleep 1; exit 4").await;
+    tenant.bash("r2", "s1", "touch also; sleep 300").await;
+    tenant.file_appears("s1", "began").await;
+    tenant.file_appears("s1", "also").await;
+    tenant.operator.as_mut().unwrap().kill();
+    until("one ended", async || {
+        let ended = tenant.log("exec-end").await;
+        ended.iter().any(|e| e["end"].as_str().is_some_and(|end| end.contains('4'))).then_some(())
+    })
+    .await;
+    tenant.switch(Some("false")).await;
+    tenant.free_lease().await;
+    tenant.start_operator();
+    let run = tenant.finished("r1").await;
+    assert_eq!((phase(&run), reason(&run), stdout(&run)), ("Failed", "NonZeroExit", "out\n"), "{}", message(&run));
+    assert_eq!(run.status.unwrap().exit_code, Some(4));
+    // What still runs is stopped.
+    let run = tenant.finished("r2").await;
+    assert_eq!((phase(&run), reason(&run)), ("Cancelled", "KillSwitch"), "{}", message(&run));
+}
+
+#[tokio::test]
 async fn an_operator_killed_between_saying_running_and_the_start_never_leaves_two_truths() {
     let mut tenant = Tenant::new().await;
     tenant.ready_session("s1").await;
