@@ -69,6 +69,11 @@ fn read(file: &PathBuf) -> Option<SecretString> {
     std::fs::File::open(file).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
     Some(match String::from_utf8(bytes) {
         Ok(text) => text.into(),
+        // The head ends inside a character.
+        Err(error) if error.utf8_error().error_len().is_none() => {
+            let len = error.utf8_error().valid_up_to();
+            String::from_utf8_lossy(error.as_bytes().get(..len).unwrap_or_default()).into_owned().into()
+        }
         Err(error) => format!("{}\n{}", STANDARD.encode(error.as_bytes()), hex(error.as_bytes())).into(),
     })
 }
@@ -125,6 +130,15 @@ mod tests {
         let own = OwnSecrets::new(vec![token, large]).redactors().own;
         assert!(masks(&own, "it is first-of-ours"));
         assert!(masks(&own, &text), "its head is masked, too");
+    }
+
+    #[test]
+    fn a_head_that_ends_inside_a_character_is_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secret");
+        let text = format!("{}\u{e9}\n", (0..4000_u32).map(|n| n.to_string()).collect::<String>().get(..8191).unwrap());
+        std::fs::write(&file, &text).unwrap();
+        assert!(masks(&OwnSecrets::new(vec![file]).redactors().own, &text));
     }
 
     #[test]

@@ -192,23 +192,16 @@ impl Redactor {
                 first = Cow::Owned(out);
             }
         }
+        let made = |text: &str| self.registered.as_ref().is_some_and(|registered| registered.is_made_by_quotes(text));
         if self.registered_only {
-            // What is masked parts the text for this pass: a second one finds nothing.
-            return Reading { text: first.into_owned(), hits, settled: true };
+            let settled = !made(&first);
+            return Reading { text: first.into_owned(), hits, settled };
         }
         let mut out = String::new();
         let mut trace = Trace::default();
         Machine::new(Scanner::default()).run(&first, last, &mut out, &mut hits, &mut trace);
-        let settled = trace.is_settled(&out, last) && !(trace.has_quotes(&out) && self.has_registered(&out));
+        let settled = trace.is_settled(&out, last) && !made(&out);
         Reading { text: out, hits, settled }
-    }
-    /// Whether a registered value is in a text that was read: quotes that were set round a mask could be the end of one.
-    fn has_registered(&self, text: &str) -> bool {
-        let mut hits = Hits::default();
-        if let Some(registered) = &self.registered {
-            Machine::new(registered.pass()).run(text, true, &mut String::new(), &mut hits, &mut ());
-        }
-        hits.total() > 0
     }
 
     /// Redacts text that comes in chunks.

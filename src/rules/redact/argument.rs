@@ -54,6 +54,23 @@ impl Scanner {
         self.given(&loud, &opening, content, Bare::Word)
     }
 
+    /// `- --password` with the value in the next line, as in the arguments of a container.
+    pub(super) fn listed(&mut self, place: Place<'_>) -> Option<Step> {
+        let bullet = place.ahead.strip_prefix(b"- ").map(|_| 2)?;
+        let above = key::trim_end(place.behind, b" ").strip_suffix(b"\n")?;
+        let key = key::behind(above, false).filter(|key| key.flag && !key.query)?;
+        let name = key::tail(above, |b| class::is(b, class::NAME) || b"\"'".contains(&b));
+        above.get(..above.len() - name.len())?.ends_with(b"- ").then_some(())?;
+        let opening = value::open(place.ahead.get(bullet - 1..)?, false);
+        let content = place.ahead.get(bullet - 1 + opening.skip..)?;
+        if content.starts_with(b"-") && opening.quote.is_none() {
+            return None;
+        }
+        let (len, until) = value_until(&opening, content.get(..value::LOOK).unwrap_or(content), Bare::Word);
+        value::plausible(&key, content.get(..len)?, opening.quote.is_some(), content.get(len..)?)
+            .then(|| self.mask(bullet - 1 + opening.skip, until, Rule::Assignment))
+    }
+
     fn option(&mut self, last: &[u8], opening: &value::Opening, content: &[u8], place: Place<'_>) -> Option<Step> {
         if content.starts_with(b"-") && opening.quote.is_none() {
             return None;
@@ -78,7 +95,8 @@ impl Scanner {
             self.password = Some((opening.skip + name + 1, until));
             return Some(Step::Keep(1));
         }
-        let short = matches!((self.program, last), (Some(Program::Password), b"-p") | (Some(Program::Auth), b"-a"));
+        let password = matches!(self.program, Some(Program::Password | Program::Either));
+        let short = password && last == b"-p" || self.program == Some(Program::Auth) && last == b"-a";
         if short {
             return self.given(&known(), opening, content, Bare::Word);
         }
@@ -101,7 +119,7 @@ impl Scanner {
         let text = place.ahead;
         let opens = place.behind.ends_with(b" -") || place.behind.ends_with(b"\t-");
         let (user, name) = match (self.program, word.first()) {
-            (Some(Program::Glued), Some(b'p')) => (false, 1),
+            (Some(Program::Glued | Program::Either), Some(b'p')) => (false, 1),
             (Some(Program::User), Some(b'u')) if opens => (true, word.len() + 1),
             _ => return None,
         };
@@ -132,6 +150,17 @@ impl Scanner {
     }
 }
 
+/// How far the password of a data source name is looked at.
+const DSN: usize = 48;
+
+/// The password in `:password@tcp(`, as Go's drivers of MySQL take it.
+pub(super) fn data_source(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b":")?;
+    let len = rest.iter().take(DSN).take_while(|b| b.is_ascii_graphic() && !b"@\"'`\\".contains(b)).count();
+    let network = rest.get(len..)?.strip_prefix(b"@")?;
+    (len > 0 && [&b"tcp("[..], b"tcp6(", b"unix("].iter().any(|head| network.starts_with(head))).then_some(len)
+}
+
 /// How long a value is, and where its mask ends.
 fn value_until(opening: &value::Opening, content: &[u8], bare: Bare) -> (usize, Until) {
     match opening.quote {
@@ -140,15 +169,22 @@ fn value_until(opening: &value::Opening, content: &[u8], bare: Bare) -> (usize, 
     }
 }
 
-/// The name in `- name: API_KEY` and `{"name": "API_KEY", "value":`, whose value comes: of the environment of containers, of tags.
+/// The name in `- name: API_KEY` and `{"name": "API_KEY", "value":`, whose value comes: of the environment of containers, of tags,
+/// of CloudFormation (`ParameterKey`). What the parameter store of AWS calls a `SecureString` is one whatever its name.
 pub(super) fn sibling(behind: &[u8]) -> Option<Key> {
     let blank = |text| key::trim_end(text, b" \t\r\n");
     let (inner, quote) = unquoted(blank(behind));
-    let before = [&b"value"[..], b"Value"].iter().find_map(|word| inner.strip_suffix(*word))?;
+    let labels = [&b"ParameterValue"[..], b"value", b"Value"];
+    let before = labels.iter().find_map(|word| inner.strip_suffix(*word))?;
     let before = opened(before, quote);
     let before = blank(before.strip_suffix(b"\\n").unwrap_or(before));
     let before = blank(before.strip_suffix(b",").unwrap_or(before));
     let (inner, name_quote) = unquoted(before);
+    let slashes = inner_slashes(behind);
+    let secret = Key { quoted: quote.is_some(), json: quote == Some(b'"'), slashes, ..known() };
+    if inner.ends_with(b"SecureString") {
+        return Some(secret);
+    }
     let name = inner.get(inner.len() - class::tail_len(inner, class::NAME)..)?;
     let before = opened(inner.get(..inner.len() - name.len())?, name_quote);
     let before = blank(blank(before).strip_suffix(b":")?);
@@ -156,8 +192,7 @@ pub(super) fn sibling(behind: &[u8]) -> Option<Key> {
     let rest = [&b"name"[..], b"Name", b"key", b"Key"].iter().find_map(|word| label.strip_suffix(*word))?;
     let alone = label_quote.is_some() || !rest.last().is_some_and(|byte| class::is(*byte, class::NAME));
     let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
-    let slashes = inner_slashes(behind);
-    alone.then(|| Key { kind, quoted: quote.is_some(), json: quote == Some(b'"'), slashes, ..known() })
+    alone.then_some(Key { kind, ..secret })
 }
 
 /// Without the quote at its end and the backslashes before it.
@@ -197,7 +232,7 @@ pub(super) fn passed(behind: &[u8]) -> Option<Key> {
 }
 
 /// The key of a value that stands at a known place.
-fn known() -> Key {
+pub(super) fn known() -> Key {
     Key {
         kind: Kind::Human,
         name: String::new(),

@@ -2,10 +2,10 @@
 //!
 //! The scheme stays readable, what follows it goes. Must not take prose about a scheme for one.
 
-use super::key::{Key, Kind};
+use super::key::{self, Key, Kind};
 use super::scan::Scanner;
 use super::value::{self, Bare, Until};
-use super::window::Step;
+use super::window::{Place, Step};
 use super::{MASK, Rule, shape};
 
 impl Scanner {
@@ -100,6 +100,20 @@ fn is_scheme(word: &[u8]) -> bool {
         b"dpop",
     ];
     SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+impl Scanner {
+    /// `"auth": "…"` of Docker's configuration: user and password in base64.
+    pub(super) fn credentials(&mut self, place: Place<'_>) -> Option<Step> {
+        let name = key::trim_end(key::trim_end(place.behind, b" ").strip_suffix(b"\"")?, b"\\");
+        let open = name.strip_suffix(b"auth")?.ends_with(b"\"");
+        let opening = value::open(place.ahead.get(1..)?, true);
+        let (quote, slashes) = opening.quote.filter(|_| open)?;
+        let keep = 1 + opening.skip;
+        let content = place.ahead.get(keep..)?;
+        let found = content.get(..value::quoted_len(content, quote, slashes))?;
+        is_basic(found).then(|| self.mask(keep, Until::Quote(quote, slashes), Rule::Authorization))
+    }
 }
 
 /// Whether it is `user:password` in base64.

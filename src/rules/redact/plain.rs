@@ -4,7 +4,7 @@
 //! something could begin it ends, and the scanner looks; so the output is the same with and without it, which a test
 //! checks. Must not look further ahead than [`MARGIN`], or results would depend on how the text was cut.
 
-use super::argument::DEFINING;
+use super::argument::{DEFINING, data_source};
 use super::key::{self, TYPES};
 use super::scan::Program;
 use super::window::Place;
@@ -29,9 +29,11 @@ pub(super) fn len(place: Place<'_>, program: Option<Program>) -> usize {
             byte if class::is(*byte, class::PLAIN) => 1,
             byte if class::is(*byte, class::WORD) => word(rest, program),
             b' ' | b'\t' => usize::from(!argument(before, open, place.behind)),
+            // A bullet of a line that an option may stand above.
+            b'-' if rest.starts_with(b"- ") && key::trim_end(before, b" ").last().is_none_or(|b| *b == b'\n') => 0,
             b'-' => usize::from(!rest.starts_with(b"----")),
             b'/' => usize::from(!rest.starts_with(b"/9j/")),
-            b':' if rest.starts_with(b"://") => 0,
+            b':' if rest.starts_with(b"://") || data_source(rest).is_some() => 0,
             b':' | b'=' | b',' | b'>' => usize::from(!named(before, open)),
             b'\\' | 0x1b => scan::escape_len(rest),
             _ => 0,
@@ -59,7 +61,7 @@ fn word(text: &[u8], program: Option<Program>) -> usize {
     };
     // What may stand glued to a letter option.
     let glued = match program {
-        Some(Program::Glued) => word.starts_with(b"p"),
+        Some(Program::Glued | Program::Either) => word.starts_with(b"p"),
         Some(Program::User) => word.starts_with(b"u"),
         Some(Program::Password | Program::Registry | Program::Auth) | None => false,
     };

@@ -11,8 +11,8 @@ use base64::{
 use regex::bytes::{Regex, RegexBuilder};
 use thiserror::Error;
 
-use super::window::{Pass, Place, Step};
-use super::{MASK, Rule};
+use super::window::{Machine, Pass, Place, Step};
+use super::{Hits, MASK, Rule, key, value};
 
 /// The shortest value, and the shortest line of a value, that is registered, in bytes.
 pub const SHORTEST: usize = 6;
@@ -37,6 +37,8 @@ pub enum RegisterError {
 pub(super) struct Registered {
     forms: Regex,
     longest: usize,
+    /// A form begins or ends as the quotes do that may stand round a mask.
+    quoted: bool,
 }
 
 impl std::fmt::Debug for Registered {
@@ -56,12 +58,22 @@ impl Registered {
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         forms.dedup();
         let Some(longest) = forms.first().map(String::len) else { return Ok(None) };
+        let quoted = forms.iter().any(|form| form.starts_with(['"', '\\']) || form.ends_with(['"', '\\']));
         let alternatives: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
         let forms = RegexBuilder::new(&alternatives.join("|"))
             .size_limit(SIZE_LIMIT)
             .build()
             .map_err(|_| RegisterError::Size)?;
-        Ok(Some(Self { forms, longest }))
+        Ok(Some(Self { forms, longest, quoted }))
+    }
+
+    /// Whether quotes that were set round a mask made a value: nothing else that a mask does can, since it parts the text.
+    pub(super) fn is_made_by_quotes(&self, text: &str) -> bool {
+        let mut hits = Hits::default();
+        if self.quoted {
+            Machine::new(self.pass()).run(text, true, &mut String::new(), &mut hits, &mut ());
+        }
+        hits.total() > 0
     }
 
     pub(super) fn pass(&self) -> Search<'_> {
@@ -190,6 +202,19 @@ impl Search<'_> {
     }
 }
 
+/// In JSON a number has no quotes, a mask must: the quotes that it needs where it stands, so many bytes on, and is a value of its own.
+fn number_quote(place: Place<'_>, start: usize, number: &[u8]) -> &'static str {
+    let ends = place.ahead.get(start + number.len()).is_none_or(|byte| b",}] \t\r\n\\".contains(byte));
+    if !ends || !number.iter().all(u8::is_ascii_digit) {
+        return "";
+    }
+    let before = [place.behind, place.ahead.get(..start).unwrap_or_default()].concat();
+    let Some(name) = key::trim_end(&before, b" ").strip_suffix(b":").and_then(|text| text.strip_suffix(b"\"")) else {
+        return "";
+    };
+    value::quote(name.len() - key::trim_end(name, b"\\").len())
+}
+
 impl Pass for Search<'_> {
     /// A value may begin at a place and end as far on as the longest is, and so may one that begins inside it; a mask may
     /// begin in its last byte.
@@ -221,8 +246,10 @@ impl Pass for Search<'_> {
         };
         match (found, mask) {
             (Some(found), _) if found.start() < certain => {
-                self.dropping = self.overlapping(ahead, mask, found.start(), found.end()) - found.start();
-                Step::Mask(found.start(), Rule::Registered, "")
+                let (start, end) = (found.start(), self.overlapping(ahead, mask, found.start(), found.end()));
+                self.dropping = end - start;
+                let quote = ahead.get(start..end).map_or("", |found| number_quote(place, start, found));
+                Step::Mask(start, Rule::Registered, quote)
             }
             (_, Some(mask)) if mask < certain => Step::Keep(mask),
             _ => Step::Keep(certain),

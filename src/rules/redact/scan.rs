@@ -4,7 +4,7 @@
 //! options, parameters of URLs, passwords in URLs); well-known tokens; key blocks; long opaque runs. A word is taken as a
 //! whole, so that nothing is found in the middle of one. Must not look beyond the place it is given.
 
-use super::argument::{attribute, passed, sibling};
+use super::argument::{self, attribute, passed, sibling};
 use super::key::{self, Key, Kind};
 use super::value::{self, Bare, Until};
 use super::window::{Pass, Place, Step};
@@ -35,6 +35,8 @@ pub(super) enum Program {
     Registry,
     /// `-ppassword`
     Glued,
+    /// Either of both.
+    Either,
     /// `-a password`
     Auth,
 }
@@ -159,7 +161,7 @@ impl Scanner {
                 self.program = None;
                 Step::Keep(1)
             }
-            Some(b'-') => self.dashes(place),
+            Some(b'-') => self.listed(place).unwrap_or_else(|| self.dashes(place)),
             // The name before it is a scheme, and none of a secret.
             Some(b':') if text.starts_with(b"://") && is_scheme(place.behind) => {
                 self.authority = address::authority_len(text);
@@ -167,7 +169,10 @@ impl Scanner {
             }
             // The user of a URL is no name of what follows it: the password is masked as such, up to the host.
             Some(b':') if matches!(self.password, Some((1, _))) => Step::Keep(1),
-            Some(b':' | b'=') => self.assignment(place).unwrap_or(Step::Keep(1)),
+            Some(b':' | b'=') => {
+                let given = self.assignment(place).or_else(|| self.credentials(place)).or_else(|| self.source(place));
+                given.unwrap_or(Step::Keep(1))
+            }
             Some(b'>') => self.element(place).unwrap_or(Step::Keep(1)),
             Some(b' ' | b'\t') => self.argument(place).unwrap_or(Step::Keep(1)),
             Some(b',') => self.setter(place).unwrap_or(Step::Keep(1)),
@@ -211,6 +216,14 @@ impl Scanner {
         let found = address::password(place.ahead)?;
         self.password = Some((found.keep, found.until));
         Some(Step::Keep(3))
+    }
+
+    /// `user:password@tcp(host)`
+    fn source(&mut self, place: Place<'_>) -> Option<Step> {
+        let len = argument::data_source(place.ahead)?;
+        place.behind.last().filter(|byte| class::is(**byte, class::NAME))?;
+        let given = value::plausible(&argument::known(), place.ahead.get(1..=len)?, false, &[]);
+        given.then(|| self.mask(1, Until::Count(len), Rule::UrlPassword))
     }
 
     /// `=`, `:`, `:=`, `=>`, `==` with the name of a secret before it.
@@ -304,14 +317,8 @@ impl Scanner {
 
     /// In JSON a number has no quotes, a mask must.
     pub(super) fn dressed(&mut self, key: &Key, keep: usize, bare: Bare, rule: Rule) -> Step {
-        let quote = match key.slashes {
-            0 => "\"",
-            1 => "\\\"",
-            3 => "\\\\\\\"",
-            _ => "",
-        };
         self.mode = Mode::Masked(Until::Bare(bare));
-        Step::Mask(keep, rule, quote)
+        Step::Mask(keep, rule, value::quote(key.slashes))
     }
 
     /// `password: correct horse battery` in a line of its own.
@@ -413,7 +420,8 @@ pub(super) fn program(word: &[u8], known: Option<Program>) -> Option<Program> {
     match word {
         b"login" if known == Some(Program::Registry) => Some(Program::Password),
         b"curl" | b"wget" | b"http" | b"xh" => Some(Program::User),
-        b"sshpass" | b"mongosh" | b"mongo" => Some(Program::Password),
+        b"sshpass" => Some(Program::Either),
+        b"mongosh" | b"mongo" => Some(Program::Password),
         b"docker" | b"podman" | b"helm" | b"az" | b"buildah" | b"crane" => Some(Program::Registry),
         b"mysql" | b"mysqldump" | b"mariadb" | b"mysqladmin" | b"7z" => Some(Program::Glued),
         b"redis" => Some(Program::Auth),

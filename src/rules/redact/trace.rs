@@ -5,8 +5,8 @@
 //! again, up to where the second reading stands as the first one did and has no mask in sight. The answer is that of reading
 //! all of it, which a test checks. Must not change a text.
 
+use super::AHEAD;
 use super::window::{Machine, Pass, Place, Step};
-use super::{AHEAD, MASK};
 
 /// A mark is left every so many bytes.
 const STRIDE: usize = 512;
@@ -76,11 +76,6 @@ impl<P: Pass + Clone + PartialEq> Trace<P> {
             from = next;
         }
         true
-    }
-
-    /// Whether a mask was set in quotes of its own.
-    pub(super) fn has_quotes(&self, text: &str) -> bool {
-        self.masks.iter().any(|mask| text.get(*mask..).is_some_and(|text| !text.starts_with(MASK)))
     }
 
     /// Whether a place from this mark up to the next one has a new mask in sight.

@@ -397,3 +397,13 @@ pub(super) fn element(behind: &[u8]) -> Option<&[u8]> {
     let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
     (before.ends_with(b"<") && matches!(kind, Kind::Human | Kind::Machine)).then_some(name)
 }
+
+/// The quote of a string of JSON behind so many backslashes.
+pub(super) fn quote(slashes: usize) -> &'static str {
+    match slashes {
+        0 => "\"",
+        1 => "\\\"",
+        3 => "\\\\\\\"",
+        _ => "",
+    }
+}

@@ -96,3 +96,19 @@ fn a_redactor_shows_no_value() {
     let shown = format!("{:?}", Redactor::new(&[&value]).unwrap());
     assert!(shown.contains("Registered(…)") && !shown.contains(&value), "{shown}");
 }
+
+#[rstest]
+#[case(r#"{"pin":20304050,"n":1}"#, r#"{"pin":"REDACTED","n":1}"#)]
+#[case("{\"pin\": 20304050\n}", "{\"pin\": \"REDACTED\"\n}")]
+#[case(r#"{"log":"{\"pin\":20304050}"}"#, r#"{"log":"{\"pin\":\"REDACTED\"}"}"#)]
+#[case(r#"{"pin":"20304050"}"#, r#"{"pin":"REDACTED"}"#)]
+#[case("pin: 20304050\n", "pin: REDACTED\n")]
+fn a_registered_number_leaves_json_what_it_is(#[case] text: &str, #[case] expected: &str) {
+    let redactor = Redactor::new(&["20304050"]).unwrap();
+    assert_eq!(redactor.registered_only().redact(text).text, expected);
+    let out = redactor.redact(text).text;
+    assert_eq!(redactor.redact(&out).hits.total(), 0);
+    if text.starts_with('{') {
+        assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{out}");
+    }
+}

@@ -162,8 +162,16 @@ fn what_is_cut_is_a_head_of_the_whole_in_every_reading() {
 
 #[test]
 fn quotes_round_a_mask_make_no_registered_value() {
-    let redactor = Redactor::new(&["\",\"next\":"]).unwrap();
-    let text = r#"{"password":12345678,"next":1}"#;
-    let once = redactor.redact(text);
-    assert_eq!(redactor.redact(&once.text).hits.total(), 0, "{}", once.text);
+    for (value, text) in [
+        ("\",\"next\":", r#"{"password":12345678,"next":1}"#),
+        ("x1y2z3\\", r#"{"a":"{\"password\":12345678,\"x1y2z3":1}"}"#),
+    ] {
+        for redactor in [Redactor::new(&[value]).unwrap(), Redactor::new(&[value, "12345678"]).unwrap()] {
+            let once = redactor.redact(text);
+            assert_eq!(redactor.redact(&once.text).hits.total(), 0, "{}", once.text);
+            let own = redactor.registered_only();
+            let once = own.redact(text);
+            assert_eq!(own.redact(&once.text).hits.total(), 0, "{}", once.text);
+        }
+    }
 }
