@@ -153,7 +153,7 @@ impl Scanner {
 /// How far the password of a data source name is looked at.
 const DSN: usize = 48;
 
-/// The password in `:password@tcp(`, as Go's drivers of MySQL take it.
+/// The password in `:password@tcp(`, as drivers of Go take it.
 pub(super) fn data_source(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b":")?;
     let len = rest.iter().take(DSN).take_while(|b| b.is_ascii_graphic() && !b"@\"'`\\".contains(b)).count();
@@ -170,7 +170,7 @@ fn value_until(opening: &value::Opening, content: &[u8], bare: Bare) -> (usize, 
 }
 
 /// The name in `- name: API_KEY` and `{"name": "API_KEY", "value":`, whose value comes: of the environment of containers, of tags,
-/// of CloudFormation (`ParameterKey`). What the parameter store of AWS calls a `SecureString` is one whatever its name.
+/// of stacks (`ParameterKey`). What the parameter store of AWS calls a `SecureString` is one whatever its name.
 pub(super) fn sibling(behind: &[u8]) -> Option<Key> {
     let blank = |text| key::trim_end(text, b" \t\r\n");
     let (inner, quote) = unquoted(blank(behind));

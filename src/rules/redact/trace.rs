@@ -109,3 +109,94 @@ impl<P: Pass + Clone + PartialEq> Trace<P> {
         Some(self.marks.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::redact::{Hits, Rule};
+    use std::{cell::Cell, rc::Rc};
+
+    /// Masks `S`. A `!` with an `S` in sight disarms, one without arms; armed, it masks `?`. So a mask changes what comes far behind it.
+    #[derive(Debug, Clone, Default)]
+    struct Fuse {
+        armed: bool,
+        dropping: bool,
+        steps: Rc<Cell<usize>>,
+    }
+
+    impl PartialEq for Fuse {
+        fn eq(&self, other: &Self) -> bool {
+            (self.armed, self.dropping) == (other.armed, other.dropping)
+        }
+    }
+
+    impl Pass for Fuse {
+        fn ahead(&self) -> usize {
+            AHEAD
+        }
+
+        fn step(&mut self, place: Place<'_>) -> Step {
+            self.steps.set(self.steps.get() + 1);
+            if std::mem::take(&mut self.dropping) {
+                return Step::Drop(1);
+            }
+            let first = place.ahead.first();
+            if first == Some(&b'!') {
+                self.armed = !place.ahead.contains(&b'S');
+            }
+            self.dropping = first == Some(&b'S') || first == Some(&b'?') && self.armed;
+            if self.dropping { Step::Mask(0, Rule::OpaqueRun, "") } else { Step::Keep(1) }
+        }
+    }
+
+    fn read(text: &str) -> (String, Hits, Trace<Fuse>) {
+        let (mut out, mut hits, mut trace) = (String::new(), Hits::default(), Trace::default());
+        Machine::new(Fuse::default()).run(text, true, &mut out, &mut hits, &mut trace);
+        (out, hits, trace)
+    }
+
+    /// What is said of a text, and whether a second reading of all of it masks nothing.
+    fn both(text: &str) -> (bool, bool) {
+        let (out, _, trace) = read(text);
+        (trace.is_settled(&out, true), read(&out).1.total() == 0)
+    }
+
+    #[test]
+    fn what_a_mask_changes_far_behind_it_is_seen() {
+        let pad = "pad ".repeat(5 * STRIDE);
+        for text in [format!("! S {pad}?"), format!("{pad}!{pad}S{pad}! S{pad}?{pad}")] {
+            assert_eq!(both(&text), (false, false));
+        }
+        for text in [format!("!{pad}S{pad}?"), format!("! S {pad}"), format!("? S {pad}?")] {
+            assert_eq!(both(&text), (true, true));
+        }
+    }
+
+    #[test]
+    fn a_mask_is_in_sight_up_to_the_end_of_the_window() {
+        for shift in (0..STRIDE).step_by(31).chain([STRIDE - 2, STRIDE - 1]) {
+            for gap in (AHEAD - 3..AHEAD + 3).chain([1, STRIDE, AHEAD - STRIDE]) {
+                let text =
+                    ["-".repeat(shift), "!".into(), "-".repeat(gap), "S".into(), "-".repeat(3 * AHEAD), "?".into()]
+                        .concat();
+                let (said, so) = both(&text);
+                assert_eq!(said, so, "{shift} {gap}");
+                // Behind the window `!` arms in the first reading, and all is masked then.
+                assert_eq!(so, gap + 1 >= AHEAD, "{shift} {gap}");
+            }
+        }
+    }
+
+    #[test]
+    fn little_is_read_again_and_little_is_kept_for_it() {
+        let pad = "-".repeat(16 * AHEAD);
+        let (out, _, trace) = read(&["?", &pad, "S", &pad, "S", &pad].concat());
+        let marks = trace.marks.len();
+        assert!((out.len() / STRIDE..=out.len() / STRIDE + 1).contains(&marks), "{marks}");
+        let steps = || trace.marks[0].pass.steps.get();
+        let before = steps();
+        assert!(trace.is_settled(&out, true));
+        let again = steps() - before;
+        assert!((2 * AHEAD..=2 * (AHEAD + 2 * STRIDE)).contains(&again), "{again}");
+    }
+}
