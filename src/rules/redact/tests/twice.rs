@@ -134,7 +134,7 @@ fn a_text_that_its_masks_change_is_read_again() {
     // Wherever the marks of the first reading stand, and whatever else is masked round it.
     let (settled, line) = ("password=hunter2x9\n", "a line of ordinary text that says nothing, not for long\n");
     for odd in unsettled() {
-        for lines in (0..200).step_by(7) {
+        for lines in (0..200).step_by(23) {
             let pad = line.repeat(lines);
             let text = [settled, &pad, &odd, "\n", &pad, settled].concat();
             assert_eq!(readings(&text), (false, false), "{lines} {odd}");
@@ -149,9 +149,9 @@ fn a_text_that_its_masks_change_is_read_again() {
 fn what_is_cut_is_a_head_of_the_whole_in_every_reading() {
     let line = "a line of ordinary text that says nothing, not for long\n";
     for odd in unsettled() {
-        let text = [&line.repeat(100), &*odd, "\n", &line.repeat(400)].concat();
+        let text = [&line.repeat(100), &*odd, "\n", &line.repeat(300)].concat();
         let whole = redact(&text);
-        for len in (0..text.len()).step_by(97) {
+        for len in (0..text.len()).step_by(997) {
             let len = text.floor_char_boundary(len);
             let (head, _) = Redactor::default().redact_bytes(&text.as_bytes()[..len], true);
             assert!(whole.as_bytes().starts_with(&head), "{len} {odd}");
