@@ -19,6 +19,10 @@ use super::*;
 #[case("Bearer abcdefghiJklmnopqrst x", "Bearer REDACTED x")]
 #[case("Basic dXNlcjpwYXNz x", "Basic REDACTED x")]
 #[case("Cookie: a=hunte2", "Cookie: a=REDACTED")]
+#[case("Authorization: Basic:hunter2x9abcdef", "Authorization: REDACTED")]
+#[case("Authorization: hunter2x9;v=1", "Authorization: REDACTED")]
+#[case("authorization: Bearer abcdefgh", "authorization: Bearer REDACTED")]
+#[case("{\"Authorization\": \"hunter2x9abc\"}", "{\"Authorization\": \"REDACTED\"}")]
 fn what_stands_behind_a_scheme_is_masked(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(redact(text), expected);
 }
@@ -26,6 +30,9 @@ fn what_stands_behind_a_scheme_is_masked(#[case] text: &str, #[case] expected: &
 #[rstest]
 #[case("Authorization: see the docs for version2 of this")]
 #[case("authorization: none")]
+#[case("AUTHORIZATION: optional")]
+#[case("{\"Authorization\": \"required\"}")]
+#[case("{\"Authorization\": \"see the docs\"}")]
 #[case("Authorization: Custom header")]
 #[case("Bearer abcdefgh")]
 #[case("Bearer abcdefghijklmnopqrst")]
