@@ -150,6 +150,17 @@ fn a_substitution_is_looked_into_up_to_a_kilobyte_and_the_depth() {
 }
 
 #[test]
+fn a_here_document_is_as_deep_as_what_stands_in_it() {
+    let read = |text: &str, depth| commands(text, &mut Variables::new(), depth).remove(1).input.remove(0);
+    assert_eq!(read("x=1\na <<E\n$x\nE\n", DEPTH - 1), "1\n");
+    assert_eq!(read("x=1\na <<E\n$x\nE\n", DEPTH), "$x\n");
+    assert_eq!(read("x=1\na <<E\nb\nE\n", DEPTH), "b\n");
+    // The document, and what it runs.
+    assert_eq!(read("x=1\na <<E\n$(echo $x)\nE\n", DEPTH - 2), "1\n");
+    assert_ne!(read("x=1\na <<E\n$(echo $x)\nE\n", DEPTH - 1), "1\n");
+}
+
+#[test]
 fn words_and_values_are_bounded() {
     let words = |text: &str| commands(text, &mut Variables::new(), 0).pop().unwrap().words;
     assert_eq!(words(&"a".repeat(LONGEST))[0].len(), LONGEST);
