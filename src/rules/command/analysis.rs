@@ -129,6 +129,12 @@ impl<'e> Analysis<'e> {
                 first(program::targets(arguments, wget).into_iter().chain(listed), self.effort)
                     .or_else(|| socket(arguments))
             }
+            // Of its databases two are asked of the network.
+            Use::Connects
+                if program::name(program) == "getent" && !arguments.iter().any(|word| word.contains("hosts")) =>
+            {
+                None
+            }
             Use::Connects => {
                 let command = |word: &'_ String| {
                     let option = word.strip_prefix("-o").unwrap_or(word).trim_start();

@@ -158,9 +158,9 @@ impl<'t, 'v> Lexer<'t, 'v> {
             self.redirect();
             return;
         }
+        // The second sign of `|&` ends a command that is none.
         let doubled = self.peek() == Some(c);
-        let both = c == '|' && self.peek() == Some('&');
-        self.at += usize::from(doubled || both);
+        self.at += usize::from(doubled);
         self.end(c == '|' && !doubled);
     }
 

@@ -222,16 +222,24 @@ impl<'t> Reader<'t> {
     fn escape(&mut self, value: &mut String) {
         let Some(c) = self.rest().chars().next() else { return };
         self.at += c.len_utf8();
-        let digits = match c {
-            'x' => 2,
-            'u' => 4,
+        let braced = matches!(c, 'x' | 'u') && self.rest().starts_with('{');
+        let (digits, radix) = match c {
+            // `\x{31}` of Perl and Ruby, `\u{31}` of JavaScript.
+            'x' | 'u' if braced => (8, 16),
+            'x' => (2, 16),
+            'u' => (4, 16),
+            'U' => (8, 16),
+            // Octal: the first digit is one of three.
+            '0'..='7' => (3, 8),
             'n' => return value.push('\n'),
             't' => return value.push('\t'),
             c => return value.push(c),
         };
-        let hex: String = self.rest().chars().take(digits).take_while(char::is_ascii_hexdigit).collect();
-        self.at += hex.len();
-        value.extend(u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32));
+        self.at = if braced { self.at + 1 } else { self.at - usize::from(radix == 8) };
+        let code: String = self.rest().chars().take(digits).take_while(|digit| digit.is_digit(radix)).collect();
+        self.at += code.len();
+        self.at += usize::from(braced && self.rest().starts_with('}'));
+        value.extend(u32::from_str_radix(&code, radix).ok().and_then(char::from_u32));
     }
 
     fn judge(&mut self, value: &str, assigned: bool, before: char, word: &str) {

@@ -139,8 +139,16 @@ pub(super) fn is_short(name: &str) -> bool {
 
 /// Looks a path up.
 pub(super) fn socket(path: &str) -> Option<Target> {
-    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
-    let found = SOCKETS.iter().find(|socket| path.starts_with('/') && parts.clone().eq(socket.split('/').skip(1)));
+    let mut parts = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    let found =
+        SOCKETS.iter().find(|socket| path.starts_with('/') && socket.split('/').skip(1).eq(parts.iter().copied()));
     found.map(|socket| Target { zone: Zone::ProviderInternal, name: (*socket).to_owned() })
 }
 

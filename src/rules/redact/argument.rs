@@ -3,6 +3,7 @@
 //! Where a program takes a secret behind a letter (`-u`, `-p`), only in a line that names the program. Must not guess from
 //! a letter alone.
 
+use super::authorization::kept_of_cookies;
 use super::key::{self, Key, Kind};
 use super::scan::{Program, Scanner};
 use super::value::{self, Bare, Until};
@@ -19,6 +20,7 @@ impl Scanner {
     /// A blank with the option or the word before it that a secret follows.
     pub(super) fn argument(&mut self, place: Place<'_>) -> Option<Step> {
         let last = place.behind.get(place.behind.len() - class::tail_len(place.behind, class::NAME)..)?;
+        let last = key::unescaped(last, place.behind);
         if last.len() < 2 || last.len() > 64 {
             return None;
         }
@@ -33,6 +35,10 @@ impl Scanner {
         let opening = value::open(place.ahead, false);
         let content = place.ahead.get(opening.skip..)?;
         let content = content.get(..value::LOOK).unwrap_or(content);
+        // `["x --token "], 1, "x"`: the quote ends a string.
+        if opening.quote == Some((b'"', 0)) && value::closes(content) {
+            return None;
+        }
         if last.starts_with(b"-") {
             return self.option(last, &opening, content, place);
         }
@@ -57,16 +63,25 @@ impl Scanner {
     /// `- --password` with the value in the next line, as in the arguments of a container.
     pub(super) fn listed(&mut self, place: Place<'_>) -> Option<Step> {
         let bullet = place.ahead.strip_prefix(b"- ").map(|_| 2)?;
-        let above = key::trim_end(place.behind, b" ").strip_suffix(b"\n")?;
+        let line = key::trim_end(place.behind, b" ");
+        let above = key::trim_breaks(line);
+        if above.len() == line.len() {
+            return None;
+        }
         let key = key::behind(above, false).filter(|key| key.flag && !key.query)?;
-        let name = key::tail(above, |b| class::is(b, class::NAME) || b"\"'".contains(&b));
+        let name = key::tail(above, |b| class::is(b, class::NAME) || b"\\\"'".contains(&b));
         above.get(..above.len() - name.len())?.ends_with(b"- ").then_some(())?;
         let opening = value::open(place.ahead.get(bullet - 1..)?, false);
         let content = place.ahead.get(bullet - 1 + opening.skip..)?;
         if content.starts_with(b"-") && opening.quote.is_none() {
             return None;
         }
-        let (len, until) = value_until(&opening, content.get(..value::LOOK).unwrap_or(content), Bare::Word);
+        let content = content.get(..value::LOOK).unwrap_or(content);
+        let (len, until) = value_until(&opening, content, Bare::Word);
+        // Alone in its line: else it is prose.
+        let rest = key::trim_end(content.get(len..value::line_len(content)).unwrap_or_default(), b" \r\"'");
+        // A line may end in a string of JSON.
+        (rest.is_empty() || matches!(rest.first(), Some(b'\\' | b'"' | b'\''))).then_some(())?;
         value::plausible(&key, content.get(..len)?, opening.quote.is_some(), content.get(len..)?)
             .then(|| self.mask(bullet - 1 + opening.skip, until, Rule::Assignment))
     }
@@ -74,6 +89,15 @@ impl Scanner {
     fn option(&mut self, last: &[u8], opening: &value::Opening, content: &[u8], place: Place<'_>) -> Option<Step> {
         if content.starts_with(b"-") && opening.quote.is_none() {
             return None;
+        }
+        // A column of a text that tells of options.
+        if opening.quote.is_none() && opening.skip >= 3 {
+            return None;
+        }
+        if last == b"--cookie" || last == b"-b" && self.program == Some(Program::User) {
+            let keep = opening.skip + kept_of_cookies(content)?;
+            let (_, until) = value_until(opening, content, Bare::Word);
+            return Some(self.mask(keep, until, Rule::Authorization));
         }
         let named = matches!(last, b"--user" | b"--proxy-user" | b"-U" | b"-a" | b"--auth");
         let letters = !last.starts_with(b"--") && last.len() <= 6 && last.ends_with(b"u");
@@ -119,7 +143,9 @@ impl Scanner {
         let text = place.ahead;
         let opens = place.behind.ends_with(b" -") || place.behind.ends_with(b"\t-");
         let (user, name) = match (self.program, word.first()) {
-            (Some(Program::Glued | Program::Either), Some(b'p')) => (false, 1),
+            (Some(Program::Glued), Some(b'p')) => (false, 1),
+            // What it runs has options of its own.
+            (Some(Program::Either), Some(b'p')) if place.behind.ends_with(b"sshpass -") => (false, 1),
             (Some(Program::User), Some(b'u')) if opens => (true, word.len() + 1),
             _ => return None,
         };
@@ -139,8 +165,9 @@ impl Scanner {
 
     /// `setenv("API_KEY", "…")`
     pub(super) fn setter(&mut self, place: Place<'_>) -> Option<Step> {
-        let key = key::behind(place.behind, place.begins).filter(|key| key.quoted && key.item)?;
-        let opening = value::open(place.ahead.get(1..)?, false);
+        let key =
+            key::behind(place.behind, place.begins).filter(|key| key.quoted && (key.item || key.flag && key.first))?;
+        let opening = value::open(place.ahead.get(1..)?, true);
         let (quote, slashes) = opening.quote?;
         let content = place.ahead.get(1 + opening.skip..)?;
         let found = content.get(..value::quoted_len(content, quote, slashes))?;
@@ -156,9 +183,12 @@ const DSN: usize = 48;
 /// The password in `:password@tcp(`, as drivers of Go take it.
 pub(super) fn data_source(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b":")?;
-    let len = rest.iter().take(DSN).take_while(|b| b.is_ascii_graphic() && !b"@\"'`\\".contains(b)).count();
-    let network = rest.get(len..)?.strip_prefix(b"@")?;
-    (len > 0 && [&b"tcp("[..], b"tcp6(", b"unix("].iter().any(|head| network.starts_with(head))).then_some(len)
+    let word = rest.iter().take(DSN).take_while(|b| !b.is_ascii_whitespace() && !b"\"'`\\".contains(b)).count();
+    let networks = [&b"@tcp("[..], b"@tcp6(", b"@unix("];
+    // The last `@` counts, as for the driver.
+    let found =
+        (1..word).rfind(|at| rest.get(*at..).is_some_and(|text| networks.iter().any(|name| text.starts_with(name))));
+    found
 }
 
 /// How long a value is, and where its mask ends.
@@ -172,12 +202,12 @@ fn value_until(opening: &value::Opening, content: &[u8], bare: Bare) -> (usize, 
 /// The name in `- name: API_KEY` and `{"name": "API_KEY", "value":`, whose value comes: of the environment of containers, of tags,
 /// of stacks (`ParameterKey`). What the parameter store of AWS calls a `SecureString` is one whatever its name.
 pub(super) fn sibling(behind: &[u8]) -> Option<Key> {
-    let blank = |text| key::trim_end(text, b" \t\r\n");
+    let blank = key::trim_breaks;
     let (inner, quote) = unquoted(blank(behind));
     let labels = [&b"ParameterValue"[..], b"value", b"Value"];
     let before = labels.iter().find_map(|word| inner.strip_suffix(*word))?;
     let before = opened(before, quote);
-    let before = blank(before.strip_suffix(b"\\n").unwrap_or(before));
+    let before = blank(before);
     let before = blank(before.strip_suffix(b",").unwrap_or(before));
     let (inner, name_quote) = unquoted(before);
     let slashes = inner_slashes(behind);
@@ -189,7 +219,8 @@ pub(super) fn sibling(behind: &[u8]) -> Option<Key> {
     let before = opened(inner.get(..inner.len() - name.len())?, name_quote);
     let before = blank(blank(before).strip_suffix(b":")?);
     let (label, label_quote) = unquoted(before);
-    let rest = [&b"name"[..], b"Name", b"key", b"Key"].iter().find_map(|word| label.strip_suffix(*word))?;
+    let rest =
+        [&b"ParameterKey"[..], b"name", b"Name", b"key", b"Key"].iter().find_map(|word| label.strip_suffix(*word))?;
     let alone = label_quote.is_some() || !rest.last().is_some_and(|byte| class::is(*byte, class::NAME));
     let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
     alone.then_some(Key { kind, ..secret })
@@ -218,8 +249,10 @@ fn inner_slashes(text: &[u8]) -> usize {
 /// The name in `key="ApiKey" value`, whose value comes.
 pub(super) fn attribute(behind: &[u8]) -> Option<Key> {
     let before = key::trim_end(behind.strip_suffix(b"value").or_else(|| behind.strip_suffix(b"VALUE"))?, b" ");
-    let name = key::tail(before.strip_suffix(b"\"")?, |b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b));
-    let tag = before.get(..before.len() - 1 - name.len())?.strip_suffix(b"=\"")?;
+    // In a string of JSON its quotes are escaped.
+    let text = key::trim_end(before.strip_suffix(b"\"")?, b"\\");
+    let name = key::tail(text, |b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b));
+    let tag = key::trim_end(text.get(..text.len() - name.len())?.strip_suffix(b"\"")?, b"\\").strip_suffix(b"=")?;
     let names = [&b" key"[..], b" name", b" Key", b" Name"].iter().any(|word| tag.ends_with(word));
     let kind = key::kind(std::str::from_utf8(name).ok()?, false)?;
     names.then(|| Key { kind, ..known() })

@@ -15,6 +15,9 @@ impl Scanner {
         let word = content.iter().take(32).take_while(|b| b.is_ascii_alphanumeric() || b"-_".contains(b)).count();
         let blanks = content.get(word..)?.iter().take(8).take_while(|b| **b == b' ').count();
         let scheme = content.get(..word)?;
+        if scheme.eq_ignore_ascii_case(b"digest") {
+            return self.digest(sign + opening.skip + word, content.get(word..)?);
+        }
         let known = blanks > 0 && is_scheme(scheme);
         // A scheme that nobody knows: with one word behind it, it is no sentence.
         let odd = !known && blanks > 0 && word > 0 && is_one_word(content.get(word + blanks..)?);
@@ -28,6 +31,10 @@ impl Scanner {
             return None;
         }
         if key.json && opening.quote.is_none() && sign == 1 {
+            // A collection is no value: what is in it has quotes of its own.
+            if content.starts_with(b"[") || content.starts_with(b"{") {
+                return None;
+            }
             return Some(self.dressed(key, sign + opening.skip, Bare::Item, Rule::Authorization));
         }
         let one = scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"basic");
@@ -35,17 +42,25 @@ impl Scanner {
         Some(self.mask(sign + opening.skip + skip, until, Rule::Authorization))
     }
 
+    /// `Digest username="bob", response="…"`: what is signed stays, the signature is masked when it comes.
+    fn digest(&mut self, before: usize, parameters: &[u8]) -> Option<Step> {
+        let parameters = parameters.get(..value::LOOK).unwrap_or(parameters);
+        let name = b"response=";
+        let at = parameters.windows(name.len()).position(|window| window == name)? + name.len();
+        let quotes = parameters.get(at..)?.iter().take(8).take_while(|b| b"\\\"".contains(b)).count();
+        let found = parameters.get(at + quotes..)?;
+        let len = found.iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+        let given = len >= 6 && !found.starts_with(MASK.as_bytes());
+        given.then(|| {
+            self.password = Some((before + at + quotes, Until::Run(b"")));
+            Step::Keep(1)
+        })
+    }
+
     pub(super) fn cookie(&mut self, sign: usize, after: &[u8], colon: bool) -> Option<Step> {
         let opening = value::open(after, false);
-        let content = after.get(opening.skip..)?;
-        let name = content.iter().take(128).take_while(|b| b.is_ascii_alphanumeric() || b"_.-".contains(b)).count();
-        let (equals, found) = content.get(name..)?.split_first()?;
-        let old = found.starts_with(MASK.as_bytes());
-        let given = colon && name > 0 && *equals == b'=' && !old && Bare::Word.len(found) >= 6;
-        // What stands in place of a name may be a token itself, or an option with its value.
-        let name = content.get(..name)?;
-        let keep = if name.starts_with(b"-") || value::holds_token(name) { 0 } else { name.len() + 1 };
-        given.then(|| self.mask(sign + opening.skip + keep, Until::Header, Rule::Authorization))
+        let keep = kept_of_cookies(after.get(opening.skip..)?).filter(|_| colon)?;
+        Some(self.mask(sign + opening.skip + keep, Until::Header, Rule::Authorization))
     }
 
     /// `Bearer …` and `Basic …` where no header is named.
@@ -83,11 +98,10 @@ fn is_one_word(text: &[u8]) -> bool {
 }
 
 fn is_scheme(word: &[u8]) -> bool {
-    const SCHEMES: [&[u8]; 14] = [
+    const SCHEMES: [&[u8]; 13] = [
         b"bearer",
         b"basic",
         b"token",
-        b"digest",
         b"negotiate",
         b"ntlm",
         b"apikey",
@@ -116,6 +130,37 @@ impl Scanner {
     }
 }
 
+/// Cookies are looked at so far.
+const COOKIES: usize = 512;
+
+/// How much of `theme=dark; sid=…` is kept: up to the first value that is long enough for a secret. All behind it goes.
+pub(super) fn kept_of_cookies(content: &[u8]) -> Option<usize> {
+    let content = content.get(..COOKIES + value::LOOK).unwrap_or(content);
+    let mut at = 0;
+    while at < COOKIES {
+        let pair = content.get(at..)?;
+        let len = pair.iter().take(128).take_while(|b| b.is_ascii_alphanumeric() || b"_.-".contains(b)).count();
+        let (name, rest) = pair.split_at_checked(len)?;
+        let (equals, found) = rest.split_first()?;
+        if name.is_empty() || *equals != b'=' {
+            return None;
+        }
+        let old = found.starts_with(MASK.as_bytes());
+        let token = name.starts_with(b"-") || value::holds_token(name);
+        // What stands in place of a name may be a token itself, or an option with its value.
+        if !old && Bare::Word.len(found) >= 6 {
+            return Some(if token { at } else { at + len + 1 });
+        }
+        let value = found.iter().take_while(|b| !b.is_ascii_whitespace() && !b";\"'\\".contains(b)).count();
+        let blanks = found.get(value..)?.strip_prefix(b";")?.iter().take_while(|b| **b == b' ').count();
+        if token {
+            return None;
+        }
+        at += len + 1 + value + 1 + blanks;
+    }
+    None
+}
+
 /// Whether it is `user:password` in base64.
 fn is_basic(token: &[u8]) -> bool {
     use base64::{
@@ -126,6 +171,10 @@ fn is_basic(token: &[u8]) -> bool {
     let config: GeneralPurposeConfig =
         PAD.with_decode_padding_mode(DecodePaddingMode::Indifferent).with_decode_allow_trailing_bits(true);
     let engine = GeneralPurpose::new(&base64::alphabet::STANDARD, config);
-    let text = token.get(..token.len().min(512) / 4 * 4).filter(|_| token.len() > 512).unwrap_or(token);
-    token.len() >= 6 && engine.decode(text).is_ok_and(|bytes| bytes.contains(&b':') && bytes.iter().all(|b| *b >= 0x20))
+    // A multiple of four: what is cut is base64 all the same.
+    let text = token.get(..512).unwrap_or(token);
+    let decoded = engine.decode(text).unwrap_or_default();
+    // `echo` ends it with a line break.
+    let plain = decoded.trim_ascii_end();
+    token.len() >= 6 && plain.contains(&b':') && plain.iter().all(|b| *b >= 0x20)
 }

@@ -21,6 +21,7 @@ impl Scanner {
             b"video/",
             b"application/font",
             b"application/x-font",
+            b"application/vnd.ms-font",
             b"application/wasm",
         ];
         let data = word == b"data" && rest.strip_prefix(b":").is_some_and(|r| media.iter().any(|m| r.starts_with(m)));

@@ -165,6 +165,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let slashes = if quote.is_some() { inner.len() - open.len() } else { 0 };
     let inner = if quote.is_some() { open } else { inner };
     let name = inner.get(inner.len() - class::tail_len(inner, class::NAME)..)?;
+    let name = unescaped(name, inner);
     let before = inner.get(..inner.len() - name.len()).unwrap_or_default();
     let name = std::str::from_utf8(name).unwrap_or_default();
     if name.is_empty() || name.len() > 80 {
@@ -197,6 +198,25 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         setting: !loud && quote.is_none() && is_setting(line, name),
         indent,
     })
+}
+
+/// A name at the end of a text without the letter of an escape before it, as in `\napi_key=` in a string of JSON.
+pub(super) fn unescaped<'t>(name: &'t [u8], text: &[u8]) -> &'t [u8] {
+    let escaped = text.get(..text.len() - name.len()).is_some_and(|before| before.ends_with(b"\\"));
+    name.strip_prefix(b"n")
+        .or_else(|| name.strip_prefix(b"t"))
+        .or_else(|| name.strip_prefix(b"r"))
+        .filter(|_| escaped)
+        .unwrap_or(name)
+}
+
+/// Without blanks and line breaks at its end, also those that are escaped in a string of JSON.
+pub(super) fn trim_breaks(text: &[u8]) -> &[u8] {
+    let mut text = trim_end(text, b" \t\r\n");
+    while let Some(rest) = [&b"\\n"[..], b"\\r", b"\\t"].iter().find_map(|escape| text.strip_suffix(*escape)) {
+        text = trim_end(trim_end(rest, b"\\"), b" \t\r\n");
+    }
+    text
 }
 
 /// Whether a setting stands before a name in its line, as in `Server=db;Password=`. Behind `; ` a small name is a shell's.

@@ -55,9 +55,11 @@ fn kind(byte: u8) -> Class {
     }
 }
 
+/// Signs part words in names and paths, so that what stands beside them says nothing; but for `+`, which neither has.
 fn differs(before: u8, byte: u8) -> bool {
+    let parts = |byte: u8| kind(byte) == Class::Other && byte != b'+';
     let begins_word = kind(before) == Class::Capital && kind(byte) == Class::Small;
-    kind(before) != kind(byte) && !begins_word
+    kind(before) != kind(byte) && !begins_word && !parts(before) && !parts(byte)
 }
 
 /// What the characters of a span are.
@@ -67,7 +69,7 @@ struct Counts {
     capital: usize,
     digit: usize,
     other: usize,
-    /// How often a character is of another kind than the one before it, but for a small letter after a capital: words in
+    /// How often a letter or digit is of another kind than the one before it, but for a small letter after a capital: words in
     /// names begin so.
     changes: usize,
 }
@@ -154,10 +156,11 @@ mod tests {
             counts.add(byte, before);
         }
         let all = |counts: &Counts| (counts.small, counts.capital, counts.digit, counts.other, counts.changes);
-        assert_eq!(all(&counts), (2, 1, 1, 1, 3), "a small letter after a capital is no change");
+        assert_eq!(all(&counts), (2, 1, 1, 1, 2), "a small letter after a capital is no change, a sign none");
+        assert!(differs(b'a', b'+') && differs(b'+', b'B') && !differs(b'a', b'_') && !differs(b'/', b'B'));
         counts.remove(b'a', b'B');
-        assert_eq!(all(&counts), (1, 1, 1, 1, 2));
+        assert_eq!(all(&counts), (1, 1, 1, 1, 1));
         counts.remove(b'B', b'c');
-        assert_eq!(all(&counts), (1, 0, 1, 1, 2));
+        assert_eq!(all(&counts), (1, 0, 1, 1, 1));
     }
 }

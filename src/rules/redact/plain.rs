@@ -30,7 +30,7 @@ pub(super) fn len(place: Place<'_>, program: Option<Program>) -> usize {
             byte if class::is(*byte, class::WORD) => word(rest, program),
             b' ' | b'\t' => usize::from(!argument(before, open, place.behind)),
             // A bullet of a line that an option may stand above.
-            b'-' if rest.starts_with(b"- ") && key::trim_end(before, b" ").last().is_none_or(|b| *b == b'\n') => 0,
+            b'-' if rest.starts_with(b"- ") && bullet(key::trim_end(before, b" ")) => 0,
             b'-' => usize::from(!rest.starts_with(b"----")),
             b'/' => usize::from(!rest.starts_with(b"/9j/")),
             b':' if rest.starts_with(b"://") || data_source(rest).is_some() => 0,
@@ -81,7 +81,10 @@ fn argument(before: &[u8], open: bool, behind: &[u8]) -> bool {
     if name.len() < 2 {
         return false;
     }
+    // Behind a line break that is escaped, too.
     let asks = name.starts_with(b"-")
+        || name.get(1) == Some(&b'-')
+            && before.get(..before.len() - name.len()).is_some_and(|text| text.ends_with(b"\\"))
         || (name.len() == 2 && name.eq_ignore_ascii_case(b"by"))
         || (name.len() == 8 && name.eq_ignore_ascii_case(b"password"));
     asks || {
@@ -94,6 +97,11 @@ fn argument(before: &[u8], open: bool, behind: &[u8]) -> bool {
             Some(_) => false,
         }
     }
+}
+
+/// Whether a line may begin behind this.
+fn bullet(before: &[u8]) -> bool {
+    before.last().is_none_or(|byte| *byte == b'\n') || before.ends_with(b"\\n")
 }
 
 /// Whether the last name before a sign could be that of a secret.

@@ -209,7 +209,10 @@ fn number_quote(place: Place<'_>, start: usize, number: &[u8]) -> &'static str {
         return "";
     }
     let before = [place.behind, place.ahead.get(..start).unwrap_or_default()].concat();
-    let Some(name) = key::trim_end(&before, b" ").strip_suffix(b":").and_then(|text| text.strip_suffix(b"\"")) else {
+    let Some(name) = key::trim_end(&before, b" \t")
+        .strip_suffix(b":")
+        .and_then(|text| key::trim_end(text, b" ").strip_suffix(b"\""))
+    else {
         return "";
     };
     value::quote(name.len() - key::trim_end(name, b"\\").len())

@@ -274,6 +274,10 @@ impl Scanner {
                 value::quoted_len(content, quote, slashes)
             };
             let found = content.get(..len)?;
+            // `["?sig="], 1, "x"`: the quote ends a string in which the name stands.
+            if opening.skip == 1 && !key.quoted && quote == b'"' && value::closes(content) {
+                return None;
+            }
             let until = if tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
             return value::plausible(key, found, true, &[]).then(|| {
                 // `"old" -> "new"` of a plan: both are secrets.
@@ -283,7 +287,7 @@ impl Scanner {
                 self.mask(keep, until, Rule::Assignment)
             });
         }
-        if compared {
+        if compared || colon && key.json && (content.starts_with(b"[") || content.starts_with(b"{")) {
             return None;
         }
         if colon && matches!(content.first(), Some(b'|' | b'>')) {
@@ -329,7 +333,9 @@ impl Scanner {
         let line = content.get(..value::line_len(content))?.trim_ascii_end();
         let end = line.windows(2).position(|w| w == b" #").unwrap_or(line.len());
         let phrase = line.get(..end)?.trim_ascii_end();
-        let words = phrase.contains(&b' ') && phrase.iter().all(|b| b.is_ascii_alphanumeric() || b" -_!?.".contains(b));
+        let words = phrase.contains(&b' ')
+            && !phrase.ends_with(b" bytes")
+            && phrase.iter().all(|b| b.is_ascii_alphanumeric() || b" -_!?.".contains(b));
         (words && value::plausible(key, phrase, false, &[]))
             .then(|| self.mask(keep, Until::Count(phrase.len()), Rule::Assignment))
     }
@@ -435,9 +441,14 @@ pub(super) fn escape_len(text: &[u8]) -> usize {
         |from: usize, to: usize| text.get(from..to).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     match (text.first(), text.get(1)) {
         (Some(b'%'), _) if hex(1, 3) => 3,
+        // A line break in JSON that is nested in JSON.
+        (Some(b'\\'), Some(b'\\')) => {
+            let slashes = text.iter().take(8).take_while(|b| **b == b'\\').count();
+            if matches!(text.get(slashes), Some(b'n' | b'r' | b't')) { slashes + 1 } else { 2 }
+        }
         (Some(b'\\'), Some(b'u')) if hex(2, 6) => 6,
         (Some(b'\\'), Some(b'x')) if hex(2, 4) => 4,
-        (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f' | b'\\')) => 2,
+        (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f')) => 2,
         (Some(0x1b), Some(b'[')) => {
             2 + text
                 .get(2..)

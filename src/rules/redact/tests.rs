@@ -251,6 +251,44 @@ fn only_media_in_a_data_url_are_kept() {
     }
 }
 
+#[rstest]
+#[case::numbers(r#"{"password":[8,64]}"#)]
+#[case::nested_numbers(r#"{"pwd":[[1,2],[3,4]]}"#)]
+#[case::header(r#"{"authorization":[[12345678]]}"#)]
+#[case::sibling(r#"{"name":"API_KEY","value":[12345678]}"#)]
+#[case::option_at_the_end(r#"[["x --token "],1,"x1y2"]"#)]
+#[case::sql_at_the_end(r#"[["identified by "],1.5,"x1y2"]"#)]
+#[case::machine_at_the_end(r#"[["machine h login u password "],1.5,"x1y2"]"#)]
+#[case::passed_at_the_end(r#"[["openssl -passin pass:"],1.5,"x1y2"]"#)]
+#[case::parameter_at_the_end(r#"[["?sig="],1.5,"x1y2"]"#)]
+fn what_is_no_value_in_json_is_kept(#[case] text: &str) {
+    assert_eq!(redact(text), text);
+}
+
+#[rstest]
+#[case::backslash_in_the_name(r#"{"password\\": 1234567}"#, r#"{"password\\": "REDACTED"}"#)]
+#[case::line_break_of_windows("- --password\r\n- hunter2x9\r\n", "- --password\r\n- REDACTED\r\n")]
+#[case::last_at("db: user:p@ssw0rd1@tcp(db:3306)/x", "db: user:REDACTED@tcp(db:3306)/x")]
+#[case::letters("db: user:p\u{e4}55w0rd@tcp(db:3306)/x", "db: user:REDACTED@tcp(db:3306)/x")]
+#[case::stack(
+    "- ParameterKey: DBPassword\n  ParameterValue: hunter2x",
+    "- ParameterKey: DBPassword\n  ParameterValue: REDACTED"
+)]
+#[case::echoed(&["\"auth\": \"dXNlcjpo", "VW50ZXIyMgo=\""].concat(), "\"auth\": \"REDACTED\"")]
+#[case::backslash_in_a_value("--password \"\\$ecret9\"", "--password \"REDACTED\"")]
+fn odd_forms_of_them_are_masked(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(redact(text), expected);
+}
+
+#[rstest]
+#[case("Removed flags:\n- --api-key\n- verbose output\n")]
+#[case("- --token\n- Fixed crash on start\n")]
+#[case("sshpass -f pw rsync -progress a b")]
+#[case("{\"icon\": \"data:application/vnd.ms-fontobject;base64,aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5hJ7kL9\"}")]
+fn what_only_looks_like_one_of_them_is_kept(#[case] text: &str) {
+    assert_eq!(redact(text), text);
+}
+
 #[test]
 fn a_secret_behind_a_picture_is_found() {
     assert_eq!(redact("see /9j/4AAQSkZJRg== password=hunter2x9"), "see /9j/4AAQSkZJRg== password=REDACTED");

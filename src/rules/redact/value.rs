@@ -140,12 +140,12 @@ pub(super) fn quoted_len(text: &[u8], quote: u8, depth: usize) -> usize {
             },
             // The string round the value ends.
             b'"' if depth > 0 => break,
-            b'"' if quote != b'"' && ends_string(text.get(at + 1..)) => break,
+            b'"' if quote != b'"' && ends_string(text.get(at + 1..).unwrap_or_default()) => break,
             b'\\' => {
                 let slashes = text.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'\\').count();
                 let quoted = text.get(at + slashes) == Some(&quote);
                 let ends = quote != b'"' && text.get(at + slashes) == Some(&b'"');
-                if ends && (depth > 0 || ends_string(text.get(at + slashes + 1..))) {
+                if ends && (depth > 0 || ends_string(text.get(at + slashes + 1..).unwrap_or_default())) {
                     break;
                 }
                 if quoted && slashes < depth {
@@ -169,8 +169,13 @@ pub(super) fn quoted_len(text: &[u8], quote: u8, depth: usize) -> usize {
 }
 
 /// Whether a `"` before this ends a string of JSON.
-fn ends_string(after: Option<&[u8]>) -> bool {
-    after.and_then(<[u8]>::first).is_none_or(|b| b",:}]\n\\".contains(b))
+fn ends_string(after: &[u8]) -> bool {
+    after.first().is_none_or(|b| b",:}]\n\\".contains(b))
+}
+
+/// Whether a `"` before this can only be the end of a string of JSON, and opens no value.
+pub(super) fn closes(after: &[u8]) -> bool {
+    after.first().is_none_or(|b| b",:}]".contains(b))
 }
 
 /// Words that stand for a value or say something about one.
@@ -201,6 +206,10 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     // Before a host it is the password of a URL, before a backslash a header ended there.
     let masked = value.strip_prefix(MASK).is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '\\']));
     if value.is_empty() || masked || is_reference(value) {
+        return false;
+    }
+    // `kubectl describe secret` tells how long each is.
+    if !quoted && value.bytes().all(|b| b.is_ascii_digit()) && after.starts_with(b" bytes") {
         return false;
     }
     // A working directory; a file that holds them, as in `GOOGLE_APPLICATION_CREDENTIALS`.
@@ -400,10 +409,11 @@ pub(super) fn element(behind: &[u8]) -> Option<&[u8]> {
 
 /// The quote of a string of JSON behind so many backslashes.
 pub(super) fn quote(slashes: usize) -> &'static str {
+    // Each backslash that is meant is two, four or eight, as deep as it stands, before those of the quote.
     match slashes {
-        0 => "\"",
-        1 => "\\\"",
-        3 => "\\\\\\\"",
+        n if n % 2 == 0 => "\"",
+        n if n % 4 == 1 => "\\\"",
+        n if n % 8 == 3 => "\\\\\\\"",
         _ => "",
     }
 }

@@ -76,6 +76,7 @@ fn quotes_are_taken_off(#[case] text: &str, #[case] expected: &str) {
 #[case::declared("export x=1;declare -r y=2;a $x$y", "export,x=1;declare,-r,y=2;a,12")]
 #[case::only_a_word("a x=1;b c$x", "a,x=1;b,c")]
 #[case::no_name("x.y=1;=2;a b$x", "x.y=1;=2;a,b")]
+#[case::no_name_is_split("v='b c';a ./x=$v =$v x=$v", "v=b c;a,./x=b,c,=b,c,x=b c")]
 #[case::loop_over_words("for u in b c;do a $u;done", "for,u,in,b,c;do,a,b,c;done")]
 #[case::loop_over_hosts("for u in b.c d;do a \"x/$u/\" $u;done", "for,u,in,b.c,d;do,a,x/{b.c,d}/,{b.c,d};done")]
 #[case::loop_over_numbers(
