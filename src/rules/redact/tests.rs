@@ -302,6 +302,14 @@ fn a_line_begins_behind_a_line_break_only() {
 }
 
 #[test]
+fn a_line_begins_in_a_stream_where_it_does_in_the_whole() {
+    for blanks in (AHEAD - 64..3 * AHEAD).step_by(17) {
+        let text = ["x", &" ".repeat(blanks), "password: correct horse battery\n", &"pad ".repeat(AHEAD)].concat();
+        assert_eq!(streamed(&Redactor::default(), &[&text]).0, text, "{blanks}");
+    }
+}
+
+#[test]
 fn a_token_is_long_enough_no_name_and_ends_where_its_alphabet_does() {
     let token = ["gh", "p_16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     assert_eq!(redact(&format!("see {token}.md")), "see REDACTED.md");

@@ -188,6 +188,19 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_goes_on_with_what_was_in_sight() {
+        let pad = "-".repeat(STRIDE + 64);
+        let (out, _, trace) = read(&["S", &pad, "S", &pad, &pad].concat());
+        assert_eq!(trace.marks.iter().filter(|mark| mark.begins).count(), 1);
+        for mark in &trace.marks {
+            let machine = Machine::resumed(mark);
+            let place = machine.place(&out, true).unwrap();
+            assert_eq!((machine.at(), place.begins), (mark.at, mark.begins));
+            assert_eq!(place.behind, &out.as_bytes()[mark.at - mark.behind..mark.at]);
+        }
+    }
+
+    #[test]
     fn little_is_read_again_and_little_is_kept_for_it() {
         let pad = "-".repeat(16 * AHEAD);
         let (out, _, trace) = read(&["?", &pad, "S", &pad, "S", &pad].concat());

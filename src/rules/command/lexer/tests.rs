@@ -55,6 +55,7 @@ fn commands_are_told_apart(#[case] text: &str, #[case] expected: &str) {
 #[case::no_ansi_in_double(r#""$'a'""#, "$'a'")]
 #[case::translated(r#"$"a b""#, "a b")]
 #[case::dollar_alone("a $ b", "a,$,b")]
+#[case::dollar_at_the_end_of_quotes("\"a$\"b", "a$b")]
 #[case::arguments("a $1$@$*$#$?$!$-b", "a,b")]
 fn quotes_are_taken_off(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(read(text), expected);
@@ -135,6 +136,7 @@ fn redirections_are_no_words(#[case] text: &str, #[case] expected: &str) {
 #[case::quoted_parenthesis("a $(b ')' c)d", "a,d (b ')' c)")]
 #[case::escaped_parenthesis(r"a $(b \) c)d", r"a,d (b \) c)")]
 #[case::open_quote_in_it("a $(b ' c)d", "a,d (b ' c)")]
+#[case::two_quotes_and_a_parenthesis("a $(b 'c') 'd' e", "a,,d,e (b 'c')")]
 #[case::open_parenthesis("a $(b c", "a, (b c)")]
 fn substitutions_of_known_answer_are_put_in(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(read(text), expected);

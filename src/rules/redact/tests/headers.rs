@@ -33,6 +33,8 @@ fn what_stands_behind_a_scheme_is_masked(#[case] text: &str, #[case] expected: &
 #[case("Authorization: see the docs for version2 of this")]
 #[case("authorization: none")]
 #[case("AUTHORIZATION: passthrough")]
+#[case("Authorization: Odd hunter2x9 and this")]
+#[case("Bearer.authenticate1Token")]
 #[case("Authorization: Bearer getIt()")]
 #[case("{\"Authorization\": \"passthrough\"}")]
 #[case("{\"Authorization\": \"see the docs\"}")]
