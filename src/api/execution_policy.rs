@@ -63,7 +63,7 @@ pub struct ExecutionPolicySpec {
     #[serde(default)]
     #[x_kube(
         validation = Rule::new("self.mode != 'DenyAll' || (size(self.allow) == 0 && size(self.presets) == 0)")
-            .message("mode DenyAll allows nothing: remove allow and presets, or set mode to Allowlist"),
+            .message("mode DenyAll, the default, allows nothing: set mode to Allowlist, or remove allow and presets"),
         validation = Rule::new("self.allow.all(a, !(a in self.deny))")
             .message("an entry stands in both allow and deny: keep it in one of them")
     )]

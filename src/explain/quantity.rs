@@ -48,8 +48,12 @@ pub(super) fn size(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
                 Some(wrong) => return refuse("Form", wrong),
                 None => size.bytes(),
             },
-            Err(error @ SizeError::Form(_)) => return refuse("Form", error.to_string()),
-            Err(error @ SizeError::Range(_)) => return refuse("Range", format!("{error}: {SIZE}")),
+            Err(SizeError::Form(text)) => {
+                return refuse("Form", SizeError::Form(shape::shown(&text)).to_string());
+            }
+            Err(SizeError::Range(text)) => {
+                return refuse("Range", format!("{}: {SIZE}", SizeError::Range(shape::shown(&text))));
+            }
         },
         Input::Number(number) => match number.as_u64() {
             Some(bytes) => bytes,

@@ -97,7 +97,7 @@ pub enum EgressError {
     #[error("egress: `{0}` stands in both allow and deny: keep it in one of them")]
     Contradiction(String),
     /// `DenyAll` with allows.
-    #[error("egress: mode DenyAll allows nothing: remove allow and presets, or set mode to Allowlist")]
+    #[error("egress: mode DenyAll, the default, allows nothing: set mode to Allowlist, or remove allow and presets")]
     DenyAllAllows,
     /// `Open` without the operator's consent.
     #[error(

@@ -147,7 +147,8 @@ impl Redactor {
     }
 
     /// Redacts bytes that may be no text. Where they go on beyond what is given (`more`), only what is certain without the rest
-    /// comes back: all but the last [`LOOKAHEAD`] bytes, or fewer; still fewer where a third reading changes something.
+    /// comes back, as it comes out of the whole: all but the last [`LOOKAHEAD`] bytes, or fewer; still fewer where a second reading changes
+    /// something. What only a mask beyond the end changes in a third reading is not seen: nothing is known that does.
     pub fn redact_bytes(&self, bytes: &[u8], more: bool) -> (Vec<u8>, Hits) {
         let text = bytes::to_text(bytes);
         let Redacted { text, hits } = self.settle(&text, !more);

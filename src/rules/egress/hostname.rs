@@ -108,7 +108,8 @@ impl Pattern {
         let host = normalise(host, false)?;
         let labels = host.split('.').count();
         if labels < 2 {
-            return Err(special(&host).unwrap_or(PatternError::OneLabel));
+            let found = if wildcard { PatternError::PublicSuffix } else { PatternError::OneLabel };
+            return Err(special(&host).unwrap_or(found));
         }
         if let Some(error) = special(&host) {
             return Err(error);

@@ -10,7 +10,7 @@ const FORM: &str =
 const ADDRESS: &str =
     "write a host name such as api.example.com: IP addresses cannot be allowed or denied by the platform";
 const STAR: &str = "a lone * cannot be listed: set egress.mode to Open or DenyAll instead";
-const NOTHING: &str = "mode DenyAll allows nothing: remove allow and presets, or set mode to Allowlist";
+const NOTHING: &str = "mode DenyAll, the default, allows nothing: set mode to Allowlist, or remove allow and presets";
 const BOTH: &str = "an entry stands in both allow and deny: keep it in one of them";
 
 fn hosts(n: usize) -> Vec<String> {
