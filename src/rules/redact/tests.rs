@@ -10,6 +10,7 @@ use self::texts::text;
 
 mod blocks;
 mod headers;
+mod keys;
 mod registered;
 mod shortcut;
 mod texts;

@@ -1,0 +1,64 @@
+//! Names before a place: where they begin, and what stands round them.
+
+use super::key::{Kind, behind, kind};
+use super::*;
+
+#[rstest]
+#[case::php(" [password] ", true)]
+#[case::a_reference_of_markdown("[password]", false)]
+#[case::quoted("\"password\"", true)]
+#[case::option("--password", true)]
+#[case::nothing("", false)]
+#[case::blanks("  ", false)]
+fn a_name_is_told_from_what_is_none(#[case] text: &str, #[case] found: bool) {
+    assert_eq!(behind(text.as_bytes(), true).is_some(), found);
+}
+
+#[test]
+fn a_name_has_at_most_80_bytes() {
+    let name = |len: usize| ["x".repeat(len - 9), "_password".into()].concat();
+    assert!(behind(name(80).as_bytes(), true).is_some());
+    assert!(behind(name(81).as_bytes(), true).is_none());
+}
+
+#[rstest]
+#[case("{\"password\"", 0)]
+#[case("{\\\"password\\\"", 1)]
+#[case("{\\\"apiToken\\\"", 1)]
+#[case("{\\\\\\\"password\\\\\\\"", 3)]
+fn how_deep_a_name_is_nested_is_counted(#[case] text: &str, #[case] slashes: usize) {
+    assert_eq!(behind(text.as_bytes(), true).unwrap().slashes, slashes);
+}
+
+/// Whether the name is the first of its line, and of a real one.
+#[rstest]
+#[case("password", true, (true, true))]
+#[case("password", false, (false, false))]
+#[case("x\npassword", false, (true, true))]
+#[case("x\n  - password", false, (true, true))]
+#[case("x password", true, (false, false))]
+#[case("x\ny password", true, (false, false))]
+#[case("\"x\\npassword", true, (true, false))]
+fn where_a_line_begins_is_told(#[case] text: &str, #[case] begins: bool, #[case] expected: (bool, bool)) {
+    let key = behind(text.as_bytes(), begins).unwrap();
+    assert_eq!((key.first, key.line), expected);
+}
+
+#[rstest]
+#[case("Server=db;Password", true)]
+#[case("Server=db;password", true)]
+#[case("Server=db; Password", true)]
+#[case("a=b; password", false)]
+#[case("a;Password", false)]
+#[case("Server=db Password", false)]
+fn settings_of_connections_are_told_from_commands(#[case] text: &str, #[case] setting: bool) {
+    assert_eq!(behind(text.as_bytes(), true).unwrap().setting, setting);
+}
+
+#[rstest]
+#[case("_auth", Some(Kind::Machine))]
+#[case("basic_auth", None)]
+#[case("auth", None)]
+fn only_a_bare_auth_is_a_secret(#[case] name: &str, #[case] expected: Option<Kind>) {
+    assert_eq!(kind(name, false), expected);
+}
