@@ -165,6 +165,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let slashes = if quote.is_some() { inner.len() - open.len() } else { 0 };
     let inner = if quote.is_some() { open } else { inner };
     let name = inner.get(inner.len() - class::tail_len(inner, class::NAME)..)?;
+    let whole = std::str::from_utf8(name).unwrap_or_default();
     let name = unescaped(name, inner);
     let before = inner.get(..inner.len() - name.len()).unwrap_or_default();
     let name = std::str::from_utf8(name).unwrap_or_default();
@@ -172,7 +173,8 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         return None;
     }
     let query = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
-    let kind = if may_name(name.as_bytes()) { kind(name, query) } else { None };
+    // Outside of JSON `\token` may be the name itself.
+    let kind = if may_name(whole.as_bytes()) { kind(name, query).or_else(|| kind(whole, query)) } else { None };
     let kind = kind.or_else(|| typed(before, name))?;
     let before = match quote {
         Some(quote) => trim_end(before.strip_suffix(&[quote]).unwrap_or(before), b"\\"),

@@ -276,6 +276,8 @@ fn what_is_no_value_in_json_is_kept(#[case] text: &str) {
     "- ParameterKey: DBPassword\n  ParameterValue: REDACTED"
 )]
 #[case::echoed(&["\"auth\": \"dXNlcjpo", "VW50ZXIyMgo=\""].concat(), "\"auth\": \"REDACTED\"")]
+#[case::bracket_in_a_value("PASSWORD=\"}abc1234\" x", "PASSWORD=\"REDACTED\" x")]
+#[case::name_behind_a_backslash("C:\\token=hunter2x9abc", "C:\\token=REDACTED")]
 #[case::backslash_in_a_value("--password \"\\$ecret9\"", "--password \"REDACTED\"")]
 fn odd_forms_of_them_are_masked(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(redact(text), expected);

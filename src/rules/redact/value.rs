@@ -173,9 +173,15 @@ fn ends_string(after: &[u8]) -> bool {
     after.first().is_none_or(|b| b",:}]\n\\".contains(b))
 }
 
-/// Whether a `"` before this can only be the end of a string of JSON, and opens no value.
+/// Whether a `"` before this is the end of a string of JSON, and opens no value: what goes on there is JSON.
 pub(super) fn closes(after: &[u8]) -> bool {
-    after.first().is_none_or(|b| b",:}]".contains(b))
+    let next = after.get(1);
+    match after.first() {
+        None => true,
+        Some(b']' | b'}') => next.is_none_or(|byte| b",]} \t\r\n".contains(byte)),
+        Some(b',' | b':') => next.is_none_or(|byte| b" \t\r\n\"[{-0123456789tfn".contains(byte)),
+        Some(_) => false,
+    }
 }
 
 /// Words that stand for a value or say something about one.
