@@ -62,7 +62,7 @@ impl Scanner {
 
     /// `- --password` with the value in the next line, as in the arguments of a container.
     pub(super) fn listed(&mut self, place: Place<'_>) -> Option<Step> {
-        let bullet = place.ahead.strip_prefix(b"- ").map(|_| 2)?;
+        let item = place.ahead.strip_prefix(b"-").filter(|item| item.starts_with(b" "))?;
         let line = key::trim_end(place.behind, b" ");
         let above = key::trim_breaks(line);
         if above.len() == line.len() {
@@ -71,8 +71,8 @@ impl Scanner {
         let key = key::behind(above, false).filter(|key| key.flag && !key.query)?;
         let name = key::tail(above, |b| class::is(b, class::NAME) || b"\\\"'".contains(&b));
         above.get(..above.len() - name.len())?.ends_with(b"- ").then_some(())?;
-        let opening = value::open(place.ahead.get(bullet - 1..)?, false);
-        let content = place.ahead.get(bullet - 1 + opening.skip..)?;
+        let opening = value::open(item, false);
+        let content = item.get(opening.skip..)?;
         if content.starts_with(b"-") && opening.quote.is_none() {
             return None;
         }
@@ -83,7 +83,7 @@ impl Scanner {
         // A line may end in a string of JSON.
         (rest.is_empty() || matches!(rest.first(), Some(b'\\' | b'"' | b'\''))).then_some(())?;
         value::plausible(&key, content.get(..len)?, opening.quote.is_some(), content.get(len..)?)
-            .then(|| self.mask(bullet - 1 + opening.skip, until, Rule::Assignment))
+            .then(|| self.mask(1 + opening.skip, until, Rule::Assignment))
     }
 
     fn option(&mut self, last: &[u8], opening: &value::Opening, content: &[u8], place: Place<'_>) -> Option<Step> {
@@ -186,9 +186,7 @@ pub(super) fn data_source(text: &[u8]) -> Option<usize> {
     let word = rest.iter().take(DSN).take_while(|b| !b.is_ascii_whitespace() && !b"\"'`\\".contains(b)).count();
     let networks = [&b"@tcp("[..], b"@tcp6(", b"@unix("];
     // The last `@` counts, as for the driver.
-    let found =
-        (1..word).rfind(|at| rest.get(*at..).is_some_and(|text| networks.iter().any(|name| text.starts_with(name))));
-    found
+    (1..word).rfind(|at| rest.get(*at..).is_some_and(|text| networks.iter().any(|name| text.starts_with(name))))
 }
 
 /// How long a value is, and where its mask ends.
