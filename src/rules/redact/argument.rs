@@ -183,6 +183,11 @@ const DSN: usize = 48;
 /// The password in `:password@tcp(`, as drivers of Go take it.
 pub(super) fn data_source(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b":")?;
+    // A glance tells it of most text.
+    if rest.first().is_none_or(|byte| b" \"':\t\n[{".contains(byte)) {
+        return None;
+    }
+    let rest = rest.get(..rest.len().min(DSN)).filter(|rest| rest.contains(&b'@'))?;
     let word = rest.iter().take(DSN).take_while(|b| !b.is_ascii_whitespace() && !b"\"'`\\".contains(b)).count();
     let networks = [&b"@tcp("[..], b"@tcp6(", b"@unix("];
     // The last `@` counts, as for the driver.

@@ -174,7 +174,8 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     }
     let query = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
     // Outside of JSON `\token` may be the name itself.
-    let kind = if may_name(whole.as_bytes()) { kind(name, query).or_else(|| kind(whole, query)) } else { None };
+    let other = || if whole.len() > name.len() { kind(whole, query) } else { None };
+    let kind = if may_name(whole.as_bytes()) { kind(name, query).or_else(other) } else { None };
     let kind = kind.or_else(|| typed(before, name))?;
     let before = match quote {
         Some(quote) => trim_end(before.strip_suffix(&[quote]).unwrap_or(before), b"\\"),
@@ -231,20 +232,25 @@ fn is_setting(line: &[u8], name: &str) -> bool {
 
 /// Whether a name holds any part of a name of a secret: most do not, and are read no further.
 pub(super) fn may_name(name: &[u8]) -> bool {
-    let begins = |rest: &[u8]| {
-        let stems: &[&[u8]] = match rest.first().map(u8::to_ascii_lowercase) {
-            Some(b'p') => &[b"pass", b"pw"],
-            Some(b's') => &[b"secret", b"sig"],
-            Some(b'c') => &[b"cred", b"cookie"],
-            Some(b't') => &[b"token"],
-            Some(b'k') => &[b"key"],
-            Some(b'a') => &[b"auth"],
-            Some(b'j') => &[b"jwt"],
-            Some(_) | None => return false,
+    // Two letters tell which stem it may be, its rest follows.
+    let begins = |(at, pair): (usize, &[u8])| {
+        let [first, second] = pair else { return false };
+        let rest: &[u8] = match (first.to_ascii_lowercase(), second.to_ascii_lowercase()) {
+            (b'p', b'w') => b"",
+            (b'p', b'a') => b"ss",
+            (b's', b'e') => b"cret",
+            (b's', b'i') => b"g",
+            (b'c', b'r') => b"ed",
+            (b'c', b'o') => b"okie",
+            (b't', b'o') => b"ken",
+            (b'k', b'e') => b"y",
+            (b'a', b'u') => b"th",
+            (b'j', b'w') => b"t",
+            _ => return false,
         };
-        stems.iter().any(|stem| rest.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem)))
+        name.get(at + 2..at + 2 + rest.len()).is_some_and(|found| found.eq_ignore_ascii_case(rest))
     };
-    (0..name.len()).filter_map(|at| name.get(at..)).any(begins)
+    name.windows(2).enumerate().any(begins)
 }
 
 /// Types that may stand between a name and its value.

@@ -21,12 +21,14 @@ pub(super) fn len(place: Place<'_>, program: Option<Program>) -> usize {
     let open = place.behind.last().is_some_and(|byte| class::is(*byte, class::NAME));
     let mut at = 0;
     while at < limit {
+        let Some(first) = text.get(at) else { break };
+        // The line of a program ends.
+        if class::is(*first, class::PLAIN) && (*first != b'\n' || program.is_none()) {
+            at += 1;
+            continue;
+        }
         let (Some(before), Some(rest)) = (text.get(..at), text.get(at..)) else { break };
-        let Some(first) = rest.first() else { break };
         let count = match first {
-            // The line of a program ends.
-            b'\n' if program.is_some() => 0,
-            byte if class::is(*byte, class::PLAIN) => 1,
             byte if class::is(*byte, class::WORD) => word(rest, program),
             b' ' | b'\t' => usize::from(!argument(before, open, place.behind)),
             // A bullet of a line that an option may stand above.
@@ -50,7 +52,11 @@ pub(super) fn len(place: Place<'_>, program: Option<Program>) -> usize {
 fn word(text: &[u8], program: Option<Program>) -> usize {
     let token = text.get(..shape::SHORTEST).unwrap_or(text);
     let len = class::len(token, class::WORD);
-    let reach = len + class::len(token.get(len..).unwrap_or_default(), class::TOKEN);
+    if token.get(len).is_none_or(|byte| class::is(*byte, class::TOKEN))
+        && class::len(token, class::TOKEN) >= shape::SHORTEST
+    {
+        return 0;
+    }
     let word = token.get(..len).unwrap_or_default();
     let masked = len >= MASK.len() && word.contains(&b'R');
     let scheme = match len {
@@ -65,11 +71,7 @@ fn word(text: &[u8], program: Option<Program>) -> usize {
         Some(Program::User) => word.starts_with(b"u"),
         Some(Program::Password | Program::Registry | Program::Auth) | None => false,
     };
-    if reach >= shape::SHORTEST || masked || scheme || glued || scan::program(word, program).is_some() {
-        0
-    } else {
-        len
-    }
+    if masked || scheme || glued || scan::program(word, program).is_some() { 0 } else { len }
 }
 
 /// Whether a blank after this could have an argument after it.
