@@ -112,3 +112,18 @@ fn a_registered_number_leaves_json_what_it_is(#[case] text: &str, #[case] expect
         assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{out}");
     }
 }
+
+#[test]
+fn registered_only_leaves_what_is_recognised_by_its_shape() {
+    let redactor = Redactor::new(&["first-of-ours"]).unwrap().registered_only();
+    let out = redactor.redact("first-of-ours password=hunter2x9");
+    assert_eq!((&*out.text, out.hits.total()), ("REDACTED password=hunter2x9", 1));
+    let (bytes, hits) = redactor.redact_bytes(b"\xff first-of-ours password=hunter2x9", false);
+    assert_eq!((&*bytes, hits.total()), (&b"\xff REDACTED password=hunter2x9"[..], 1));
+}
+
+#[test]
+fn rules_have_the_names_of_the_documentation() {
+    let rules = [Rule::Registered, Rule::Authorization, Rule::UrlPassword, Rule::OpaqueRun];
+    assert_eq!(rules.map(Rule::as_str), ["Registered", "Authorization", "UrlPassword", "OpaqueRun"]);
+}
