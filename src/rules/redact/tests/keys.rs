@@ -59,6 +59,17 @@ fn settings_of_connections_are_told_from_commands(#[case] text: &str, #[case] se
 #[case("_auth", Some(Kind::Machine))]
 #[case("basic_auth", None)]
 #[case("auth", None)]
-fn only_a_bare_auth_is_a_secret(#[case] name: &str, #[case] expected: Option<Kind>) {
+#[case("clientsecret", Some(Kind::Human))]
+#[case("secret", Some(Kind::Human))]
+#[case("token", Some(Kind::Machine))]
+#[case("accesskey", Some(Kind::Machine))]
+#[case("api_key", Some(Kind::Machine))]
+#[case("xauthtoken", Some(Kind::Machine))]
+#[case("dbpass", Some(Kind::Human))]
+#[case("db_pass", Some(Kind::Human))]
+#[case("pass", None)]
+#[case("sort_key", None)]
+#[case("value", None)]
+fn a_name_counts_by_its_last_words(#[case] name: &str, #[case] expected: Option<Kind>) {
     assert_eq!(kind(name, false), expected);
 }
