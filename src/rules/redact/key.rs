@@ -297,10 +297,7 @@ pub(super) fn kind(name: &str, query: bool) -> Option<Kind> {
         return None;
     }
     let compound = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
-    if HUMAN.contains(&last)
-        || compound(&["password", "passwd", "passphrase", "passwort"])
-        || (last.len() > 6 && last.ends_with("secret"))
-    {
+    if HUMAN.contains(&last) || compound(&["password", "passwd", "passphrase", "passwort", "secret"]) {
         return Some(Kind::Human);
     }
     if matches!(last, "pass" | "pw") && !before.is_empty()

@@ -63,6 +63,8 @@ fn settings_of_connections_are_told_from_commands(#[case] text: &str, #[case] se
 #[case("secret", Some(Kind::Human))]
 #[case("token", Some(Kind::Machine))]
 #[case("accesskey", Some(Kind::Machine))]
+#[case("secretkey", Some(Kind::Machine))]
+#[case("secretaccesskey", Some(Kind::Machine))]
 #[case("api_key", Some(Kind::Machine))]
 #[case("xauthtoken", Some(Kind::Machine))]
 #[case("dbpass", Some(Kind::Human))]
