@@ -15,8 +15,10 @@ impl Scanner {
         let word = content.iter().take(32).take_while(|b| b.is_ascii_alphanumeric() || b"-_".contains(b)).count();
         let blanks = content.get(word..)?.iter().take(8).take_while(|b| **b == b' ').count();
         let scheme = content.get(..word)?;
-        if scheme.eq_ignore_ascii_case(b"digest") {
-            return self.digest(sign + opening.skip + word, content.get(word..)?);
+        // Without parameters it is read as a scheme that nobody knows.
+        let digest = scheme.eq_ignore_ascii_case(b"digest");
+        if digest && let Some(step) = self.digest(sign + opening.skip + word, content.get(word..)?) {
+            return Some(step);
         }
         let known = blanks > 0 && is_scheme(scheme);
         // A scheme that nobody knows: with one word behind it, it is no sentence.

@@ -18,6 +18,7 @@ use super::*;
 #[case("bearer  abcdefgh1", "bearer  REDACTED")]
 #[case("Bearer abcdefghiJklmnopqrst x", "Bearer REDACTED x")]
 #[case("Basic dXNlcjpwYXNz x", "Basic REDACTED x")]
+#[case("Authorization: Digest hunter2x9abc", "Authorization: Digest REDACTED")]
 #[case("Cookie: a=hunte2", "Cookie: a=REDACTED")]
 #[case("Cookie: a=b; c=hunt; d=hunte2; e=f", "Cookie: a=b; c=hunt; d=REDACTED")]
 #[case("Cookie: a=REDACTED; d=hunte2", "Cookie: a=REDACTED; d=REDACTED")]
