@@ -46,7 +46,7 @@ pub const AHEAD: usize = 4096;
 /// How much text after a cut is enough to decide all before it: what both passes look ahead together, and a second reading.
 pub const LOOKAHEAD: usize = 3 * AHEAD;
 
-/// A text that changes in so many readings is masked as a whole. Fuzzing has found none that changes in more than three.
+/// A text that changes in so many readings is masked as a whole. None is known that changes in more than two.
 const READINGS: usize = 8;
 
 /// Why something was masked.

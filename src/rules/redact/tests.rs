@@ -279,7 +279,7 @@ fn what_is_no_value_in_json_is_kept(#[case] text: &str) {
 #[case::bracket_in_a_value("PASSWORD=\"}abc1234\" x", "PASSWORD=\"REDACTED\" x")]
 #[case::name_behind_a_backslash("C:\\token=hunter2x9abc", "C:\\token=REDACTED")]
 #[case::backslash_in_a_value("--password \"\\$ecret9\"", "--password \"REDACTED\"")]
-fn odd_forms_of_them_are_masked(#[case] text: &str, #[case] expected: &str) {
+fn odd_forms_of_secrets_are_masked(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(redact(text), expected);
 }
 
@@ -288,7 +288,7 @@ fn odd_forms_of_them_are_masked(#[case] text: &str, #[case] expected: &str) {
 #[case("- --token\n- Fixed crash on start\n")]
 #[case("sshpass -f pw rsync -progress a b")]
 #[case("{\"icon\": \"data:application/vnd.ms-fontobject;base64,aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5hJ7kL9\"}")]
-fn what_only_looks_like_one_of_them_is_kept(#[case] text: &str) {
+fn what_only_looks_like_an_argument_or_a_token_is_kept(#[case] text: &str) {
     assert_eq!(redact(text), text);
 }
 
