@@ -129,12 +129,6 @@ impl<'e> Analysis<'e> {
                 first(program::targets(arguments, wget).into_iter().chain(listed), self.effort)
                     .or_else(|| socket(arguments))
             }
-            // Of its databases two are asked of the network.
-            Use::Connects
-                if program::name(program) == "getent" && !arguments.iter().any(|word| word.contains("hosts")) =>
-            {
-                None
-            }
             Use::Connects => {
                 let command = |word: &'_ String| {
                     let option = word.strip_prefix("-o").unwrap_or(word).trim_start();
@@ -299,11 +293,10 @@ fn proxy(words: &[String], effort: &Effort) -> Option<Hit> {
 
 /// The target of a program that connects to its words.
 fn connected(program: &str, arguments: &[String], effort: &Effort) -> Option<Hit> {
-    let name = program::name(program);
-    let dials = |word: &String| matches!(word.as_str(), "s_client" | "s_time" | "ocsp");
-    if name == "openssl" && !arguments.first().is_some_and(dials) {
+    if !program::dials(program, arguments) {
         return None;
     }
+    let name = program::name(program);
     let words = if matches!(name, "ssh" | "autossh" | "mosh") { program::destination(arguments) } else { arguments };
     let short = program::takes_short_names(program);
     // `metadata/` is a folder as `metadata` is a file.

@@ -184,11 +184,12 @@ pub(super) fn destination(words: &[String]) -> &[String] {
     words
 }
 
-/// The words of a program that are hosts or URLs: without values of options that leave something out; of `httpie` and its
+/// The words of a program that are hosts or URLs: without values of options that leave something out or name what is only compared; of `httpie` and its
 /// kin only the URL.
 pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
     const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     const LEFT_OUT: [&str; 5] = ["--exclude", "--exclude-from", "--excludefile", "--include", "--filter"];
+    const COMPARED: [&str; 2] = ["-servername", "-verify_hostname"];
     if matches!(name(program), "http" | "https" | "xh" | "httpie") {
         const VALUED: &str = " -a -A -o -p -s --auth --auth-type --output --print --style --session --session-read-only --timeout \
             --max-redirects --verify --ssl --cert --cert-key --ciphers --pretty --format-options --response-charset ";
@@ -209,9 +210,20 @@ pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
         if !left_out && !LEFT_OUT.contains(&option) {
             found.push(word);
         }
-        left_out = LEFT_OUT.contains(&word);
+        left_out = LEFT_OUT.contains(&word) || (name(program) == "openssl" && COMPARED.contains(&word));
     }
     found
+}
+
+/// Whether a program that can connect does so with these words: of some only a few commands do.
+pub(super) fn dials(program: &str, words: &[String]) -> bool {
+    let first = words.first().map_or("", String::as_str);
+    match name(program) {
+        "openssl" => matches!(first, "s_client" | "s_time" | "ocsp"),
+        // `hosts`, `ahosts`, `ahostsv4`, `ahostsv6` ask a resolver; the other databases are files.
+        "getent" => words.iter().any(|word| word.contains("hosts")),
+        _ => true,
+    }
 }
 
 /// Whether a word alone may be a short name that a resolver completes, not a file.

@@ -86,10 +86,34 @@ fn what_follows_the_destination_of_ssh_runs_elsewhere(#[case] given: &str, #[cas
 #[case::all("nmap", "-p 80 s t", "-p 80 s t")]
 #[case::left_out("nmap", "--exclude s t", "t")]
 #[case::left_out_in_the_word("nmap", "--exclude=s t", "t")]
+#[case::a_name_that_is_compared(
+    "/usr/bin/openssl",
+    "s_client -connect s -servername t",
+    "s_client -connect s -servername"
+)]
+#[case::of_another_program("nc", "-servername t", "-servername t")]
 #[case::httpie("http", "--follow POST u a=b", "u")]
 #[case::httpie_without_a_method("/usr/bin/https", "u v", "u")]
 fn hosts_are_words_that_leave_nothing_out(#[case] program: &str, #[case] given: &str, #[case] expected: &str) {
     assert_eq!(hosts(program, &words(given)).join(" "), expected);
+}
+
+#[rstest]
+#[case::tls("openssl", "s_client u", true)]
+#[case::timed("/usr/bin/openssl", "s_time u", true)]
+#[case::status_of_a_certificate("openssl", "ocsp -url u", true)]
+#[case::no_connection("openssl", "x509 -text s_client", false)]
+#[case::alone("openssl", "", false)]
+#[case::names("getent", "hosts s", true)]
+#[case::names_behind_an_option("getent", "-s dns ahostsv6 s", true)]
+#[case::another_database("getent", "passwd s", false)]
+#[case::any_other("nc", "s", true)]
+fn some_programs_connect_only_in_some_of_their_commands(
+    #[case] program: &str,
+    #[case] given: &str,
+    #[case] expected: bool,
+) {
+    assert_eq!(dials(program, &words(given)), expected);
 }
 
 #[rstest]
