@@ -189,9 +189,7 @@ impl Redactor {
         if let Some(registered) = &self.registered {
             let mut out = String::new();
             Machine::new(registered.pass()).run(text, last, &mut out, &mut hits, &mut ());
-            if !last || hits.total() > 0 {
-                first = Cow::Owned(out);
-            }
+            first = Cow::Owned(out);
         }
         let made = |text: &str| self.registered.as_ref().is_some_and(|registered| registered.is_made_by_quotes(text));
         if self.registered_only {

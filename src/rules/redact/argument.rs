@@ -125,9 +125,8 @@ impl Scanner {
             return self.given(&known(), opening, content, Bare::Word);
         }
         let key = key::behind(place.behind, place.begins)?;
-        let loud = Key { loud: true, ..key };
-        matches!(loud.kind, Kind::Human | Kind::Machine).then_some(())?;
-        self.given(&loud, opening, content, Bare::Word)
+        matches!(key.kind, Kind::Human | Kind::Machine).then_some(())?;
+        self.given(&key, opening, content, Bare::Word)
     }
 
     /// Masks a value that is certainly meant as one.

@@ -8,7 +8,9 @@ use super::*;
 
 use self::texts::text;
 
+mod arguments;
 mod blocks;
+mod bounds;
 mod headers;
 mod keys;
 mod registered;
