@@ -56,6 +56,9 @@ pub(super) struct Scanner {
     authority: usize,
 }
 
+/// The most that is dropped in one step.
+const LIMIT: usize = AHEAD - 160;
+
 impl Pass for Scanner {
     fn ahead(&self) -> usize {
         AHEAD
@@ -129,8 +132,6 @@ impl Scanner {
     /// How many bytes belong to what is masked; nothing when it ends here.
     fn drop(&mut self, until: Until, place: Place<'_>) -> Option<usize> {
         let text = place.ahead;
-        // What is more than one byte long could be cut by the window: its last bytes are left for the next step.
-        let limit = if text.len() < AHEAD { text.len() } else { AHEAD - 160 };
         let count = match until {
             Until::Quote(quote, slashes) => value::quoted_len(text, quote, slashes),
             Until::Tripled(quote) => text.windows(3).position(|w| w == [quote; 3]).unwrap_or(text.len()),
@@ -144,11 +145,12 @@ impl Scanner {
             }
             Until::Count(count) => {
                 self.mode = Mode::Text;
-                return (count > 0).then_some(count);
+                return Some(count);
             }
             Until::Key { escaped } => pem::body_len(text, escaped).0,
         };
-        (count > 0).then(|| if count > limit { cut(text, limit) } else { count })
+        // What is more than one byte long could be cut by the window: its last bytes are left for the next step.
+        (count > 0).then(|| if count > LIMIT { cut(text, LIMIT) } else { count })
     }
 
     fn text(&mut self, place: Place<'_>) -> Step {

@@ -85,6 +85,22 @@ proptest! {
 }
 
 #[test]
+fn ordinary_text_is_passed_at_once() {
+    let mut machine = Machine::new(Counting(Scanner::default(), 0));
+    machine.run(&"word ".repeat(10_000), true, &mut String::new(), &mut Hits::default(), &mut ());
+    assert!(machine.pass().1 < 100, "{}", machine.pass().1);
+}
+
+/// The shortcut does not count down what the scanner has judged: it must not be taken there.
+#[rstest]
+#[case::behind_a_path(&["see /usr/share/doc/packages/of/this/machine then ", "4aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF"], "see /usr/share/doc/packages/of/this/machine then REDACTED")]
+#[case::behind_a_short_run(&["curl.abc.def AKIA", "IOSFODNN7ZZZZZZZ"], "curl.abc.def REDACTED")]
+#[case::behind_a_user(&["curl -uann:hunter2x9 b AKIA", "IOSFODNN7ZZZZZZZ"], "curl -uann:REDACTED b REDACTED")]
+fn what_is_judged_ends_where_it_ends(#[case] parts: &[&str], #[case] expected: &str) {
+    assert_eq!(redact(&parts.concat()), expected);
+}
+
+#[test]
 fn what_begins_at_the_end_of_the_window_is_not_gone_over() {
     let token = ["gh", "p_16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     for secret in [token.as_str(), "Bearer hunter2x9", "password=hunter2x9", "a://bob:hunter2x9@example.com/"] {
