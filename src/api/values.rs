@@ -17,8 +17,11 @@ pub enum DurationError {
     /// Negative durations have no meaning anywhere in this API.
     #[error("`{0}` is negative: write a duration of zero or more")]
     Negative(String),
-    /// More than 292 years, or finer than a nanosecond.
-    #[error("`{0}` cannot be represented: write a duration between 1ns and 2562047h")]
+    /// A part of a nanosecond.
+    #[error("`{0}` is finer than a nanosecond: write whole nanoseconds, such as 1ns")]
+    Precision(String),
+    /// More than 292 years.
+    #[error("`{0}` is too long to be represented: write at most 2562047h")]
     Range(String),
 }
 
@@ -82,7 +85,10 @@ impl FromStr for GoDuration {
                 "h" => 3_600_000_000_000,
                 _ => return Err(form()),
             };
-            let scaled = scale(whole, fraction, unit).ok_or_else(range)?;
+            let scaled = scale(whole, fraction, unit).map_err(|lost| match lost {
+                Lost::Fraction => DurationError::Precision(text.to_owned()),
+                Lost::Size => range(),
+            })?;
             nanos = nanos.checked_add(scaled).ok_or_else(range)?;
             rest = after;
         }
@@ -95,16 +101,26 @@ impl FromStr for GoDuration {
     }
 }
 
-/// `whole.fraction × unit`, exactly, or nothing.
-fn scale(whole: &str, fraction: &str, unit: u128) -> Option<u128> {
+/// What of a number cannot be kept.
+enum Lost {
+    /// Digits behind the point.
+    Fraction,
+    /// It is too large.
+    Size,
+}
+
+/// `whole.fraction × unit`, exactly.
+fn scale(whole: &str, fraction: &str, unit: u128) -> Result<u128, Lost> {
     let parse = |s: &str| if s.is_empty() { Some(0) } else { s.parse::<u128>().ok() };
     let fraction = fraction.trim_end_matches('0');
-    let power = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    let part = parse(fraction)?.checked_mul(unit)?;
-    if part % power != 0 {
-        return None;
-    }
-    parse(whole)?.checked_mul(unit)?.checked_add(part / power)
+    // So many digits that they do not fit are finer than any unit.
+    let part = u32::try_from(fraction.len())
+        .ok()
+        .and_then(|digits| 10u128.checked_pow(digits))
+        .zip(parse(fraction).and_then(|part| part.checked_mul(unit)))
+        .and_then(|(power, part)| (part % power == 0).then(|| part / power))
+        .ok_or(Lost::Fraction)?;
+    parse(whole).and_then(|whole| whole.checked_mul(unit)?.checked_add(part)).ok_or(Lost::Size)
 }
 
 impl fmt::Display for GoDuration {
@@ -203,7 +219,7 @@ fn parse_quantity(text: &str) -> Result<u64, SizeError> {
             if power < 0 { (1, ten) } else { (ten, 1) }
         }
     };
-    let scaled = scale(whole, fraction, unit).ok_or_else(range)?;
+    let scaled = scale(whole, fraction, unit).map_err(|_| range())?;
     if scaled % divisor != 0 || (negative && scaled != 0) {
         return Err(range());
     }
@@ -275,8 +291,12 @@ mod tests {
     #[test]
     fn durations_are_never_negative_and_never_rounded() {
         assert!(matches!("-1s".parse::<GoDuration>(), Err(DurationError::Negative(_))));
-        assert!(matches!("0.5ns".parse::<GoDuration>(), Err(DurationError::Range(_))));
-        assert!(matches!("9999999999h".parse::<GoDuration>(), Err(DurationError::Range(_))));
+        for fine in ["0.5ns", "1.0000000001s", "0.1234567890123456789012345678901234567890h"] {
+            assert!(matches!(fine.parse::<GoDuration>(), Err(DurationError::Precision(_))), "{fine}");
+        }
+        for long in ["9999999999h", "2562047h9999h", "99999999999999999999999999999999999999999s"] {
+            assert!(matches!(long.parse::<GoDuration>(), Err(DurationError::Range(_))), "{long}");
+        }
     }
 
     #[rstest]

@@ -1,9 +1,11 @@
 //! Items: one JSON value a line. A string, a number or `null` by itself, or an object with `in`, and with `id` if it has a name.
 //! Must not judge.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::Kind;
@@ -16,8 +18,8 @@ pub(super) const LONGEST: u64 = 8 << 20;
 pub enum Input {
     /// A text.
     Text(String),
-    /// A number, as JSON has it.
-    Number(serde_json::Number),
+    /// A number, as it is written: JSON has larger ones than any type here.
+    Number(String),
     /// `null`: nothing was written.
     Absent,
     /// The entries of a list.
@@ -67,17 +69,18 @@ pub enum ItemError {
 impl Item {
     /// From a line. Fields other than `id`, `in`, `allow` and `kind` are for the reader and are left alone.
     pub fn parse(kind: Kind, line: &str, number: usize) -> Result<Self, ItemError> {
-        let value: Value = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
-        let Value::Object(mut fields) = value else {
+        let value: &RawValue = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
+        if !value.get().starts_with('{') {
             return Ok(Self { id: number.into(), input: input(kind, value)?, allow: None });
-        };
-        if let Some(Value::String(of)) = fields.get("kind")
+        }
+        let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
+        if let Some(Value::String(of)) = fields.get("kind").map(|of| read(of))
             && of != kind.as_str()
         {
-            return Err(ItemError::Kind(of.clone(), kind.as_str()));
+            return Err(ItemError::Kind(of, kind.as_str()));
         }
-        let allow = fields.remove("allow").map(|allow| strings(allow).ok_or(ItemError::Allow)).transpose()?;
-        let id = fields.remove("id").filter(|id| !id.is_null()).unwrap_or_else(|| number.into());
+        let allow = fields.remove("allow").map(|allow| strings(read(allow)).ok_or(ItemError::Allow)).transpose()?;
+        let id = fields.remove("id").map(read).filter(|id| !id.is_null()).unwrap_or_else(|| number.into());
         let input = match fields.remove("in") {
             Some(value) => input(kind, value)?,
             None => {
@@ -92,6 +95,11 @@ impl Item {
     }
 }
 
+/// A value. One with a number in it that no double holds is the text of it.
+fn read(value: &RawValue) -> Value {
+    serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().into())
+}
+
 /// Other words for `in`.
 fn is_like_in(kind: Kind, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -100,20 +108,31 @@ fn is_like_in(kind: Kind, name: &str) -> bool {
             .contains(&name.as_str())
 }
 
-fn input(kind: Kind, value: Value) -> Result<Input, ItemError> {
-    match value {
-        Value::String(text) if kind == Kind::EgressEntryList => Ok(Input::Entries(vec![text])),
-        Value::String(text) => Ok(Input::Text(text)),
-        Value::Number(number) => Ok(Input::Number(number)),
-        Value::Null => Ok(Input::Absent),
-        Value::Array(_) => {
-            let parts = strings(value).ok_or(ItemError::Input("a list of other things than strings"))?;
-            Ok(if kind == Kind::EgressEntryList { Input::Entries(parts) } else { Input::Text(parts.concat()) })
-        }
-        Value::Bool(_) => Err(ItemError::Input("true or false")),
-        Value::Object(_) => Err(ItemError::Input("an object")),
+fn input(kind: Kind, value: &RawValue) -> Result<Input, ItemError> {
+    if value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return Ok(Input::Number(value.get().to_owned()));
+    }
+    if value.get().starts_with('[') {
+        let parts: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| ItemError::Json)?;
+        let parts = parts.into_iter().map(|part| string(part).unwrap_or(Err(ItemError::Input(MIXED))));
+        let parts = parts.collect::<Result<Vec<String>, ItemError>>()?;
+        return Ok(if kind == Kind::EgressEntryList { Input::Entries(parts) } else { Input::Text(parts.concat()) });
+    }
+    match string(value) {
+        Some(text) if kind == Kind::EgressEntryList => Ok(Input::Entries(vec![text?])),
+        Some(text) => Ok(Input::Text(text?)),
+        None if value.get() == "null" => Ok(Input::Absent),
+        None if value.get().starts_with('{') => Err(ItemError::Input("an object")),
+        None => Err(ItemError::Input("true or false")),
     }
 }
+
+/// The string that a value is.
+fn string(value: &RawValue) -> Option<Result<String, ItemError>> {
+    value.get().starts_with('"').then(|| serde_json::from_str(value.get()).map_err(|_| ItemError::Json))
+}
+
+const MIXED: &str = "a list of other things than strings";
 
 fn strings(value: Value) -> Option<Vec<String>> {
     let Value::Array(list) = value else { return None };

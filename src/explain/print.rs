@@ -74,7 +74,8 @@ impl Printer {
             Format::Json => {
                 let input = match &item.input {
                     Input::Text(text) => json!(text),
-                    Input::Number(number) => json!(number),
+                    // One that no double holds is shown as text.
+                    Input::Number(number) => serde_json::from_str(number).unwrap_or_else(|_| json!(number)),
                     Input::Absent => Value::Null,
                     Input::Entries(entries) => json!(entries),
                 };

@@ -55,7 +55,7 @@ pub(super) fn size(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
                 return refuse("Range", format!("{}: {SIZE}", SizeError::Range(shape::shown(&text))));
             }
         },
-        Input::Number(number) => match number.as_u64() {
+        Input::Number(number) => match whole(number) {
             Some(bytes) => bytes,
             None => {
                 return refuse("Type", format!("{number} is no whole number of bytes: {SIZE}; {}", shape::EXPONENT));
@@ -84,12 +84,12 @@ pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgemen
             Err(error) => match error {
                 DurationError::Form(_) => refuse("Form", error.to_string()),
                 DurationError::Negative(_) => refuse("Negative", error.to_string()),
+                DurationError::Precision(text) => {
+                    refuse("Range", DurationError::Precision(shape::shown(&text)).to_string())
+                }
                 DurationError::Range(text) => {
                     let text = shape::shown(&text);
-                    refuse(
-                        "Range",
-                        format!("`{text}` is finer than 1ns or more than any field takes: write at most 8760h"),
-                    )
+                    refuse("Range", format!("`{text}` is more than any field takes: write at most 8760h"))
                 }
             },
         },
@@ -125,6 +125,11 @@ fn timeout(span: &GoDuration, limits: &Limits) -> Judgement {
     }
 }
 
+/// A number that is written as digits alone. A fraction or an exponent is none, as for the API server.
+fn whole(number: &str) -> Option<u64> {
+    number.parse().ok()
+}
+
 fn seconds(duration: Duration) -> serde_json::Value {
     if duration.subsec_nanos() == 0 { json!(duration.as_secs()) } else { json!(duration.as_secs_f64()) }
 }
@@ -132,7 +137,7 @@ fn seconds(duration: Duration) -> serde_json::Value {
 pub(super) fn count(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
     match input {
         Input::Absent => absent("limits.parallelRuns", policy, |spec| json!(spec.limits.parallel_runs)),
-        Input::Number(number) => match number.as_u64() {
+        Input::Number(number) => match whole(number) {
             Some(count) if count <= LARGEST_COUNT => {
                 let message = if count == 0 { "0 allows none; it never means without limit" } else { "" };
                 Judgement::accept("Integer", count, message)

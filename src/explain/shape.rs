@@ -199,7 +199,8 @@ fn string(schema: &Value, text: &str) -> Option<String> {
         && let Err(error) = text.parse::<GoDuration>()
     {
         return Some(match error {
-            DurationError::Range(text) => format!("`{}` cannot be represented: {}", shown(&text), instead(schema)),
+            DurationError::Range(text) => format!("`{}` is too long: {}", shown(&text), instead(schema)),
+            DurationError::Precision(text) => DurationError::Precision(shown(&text)).to_string(),
             DurationError::Form(_) | DurationError::Negative(_) => error.to_string(),
         });
     }

@@ -77,6 +77,9 @@ fn an_item_may_be_written_in_several_ways(#[case] line: &str, #[case] id: Value)
 #[case::truth("true")]
 #[case::nested(r#"{"in": {"a": 1}}"#)]
 #[case::mixed_list(r#"{"in": ["a", 1]}"#)]
+#[case::list_with_a_huge_number(r#"{"in": ["a", 1e400]}"#)]
+#[case::half_a_character(r#"{"in": "\ud800"}"#)]
+#[case::two_values("\"a\" \"b\"")]
 #[case::another_kind(r#"{"kind": "path", "in": "x"}"#)]
 #[case::cut(r#"{"in": "x"#)]
 fn what_stands_round_an_unreadable_line_is_judged_and_the_line_is_named(#[case] line: &str) {

@@ -56,7 +56,7 @@ fn a_list_that_is_too_long_is_named_with_all_of_its_entries() {
 )]
 #[case::span(
     "{limits: {start: 99999999999h}}",
-    "spec.limits.start: `99999999999h` cannot be represented: write a duration such as"
+    "spec.limits.start: `99999999999h` is too long: write a duration such as"
 )]
 #[case::platform(
     "{environment: {allow: [SPRITE_X]}}",
@@ -123,6 +123,12 @@ fn a_host_without_a_policy_is_refused_for_want_of_one() {
 #[case::exponent(Kind::Size, "1e3", "in quotes if it has an exponent (\"1e3\")")]
 #[case::part_of_one(Kind::Count, "4.5", "write digits alone, such as 4")]
 #[case::long(Kind::Duration, "\"99999999999h\"", "write at most 8760h")]
+#[case::fine(Kind::Duration, "\"0.5ns\"", "write whole nanoseconds")]
+#[case::huge(Kind::Count, "1e400", "1e400 is no whole number")]
+#[case::a_huge_size(Kind::Size, "{\"id\": 1e400, \"in\": -1e999}", "-1e999 is no whole number")]
+#[case::a_huge_span(Kind::Duration, "1e400", "1e400 has no unit")]
+#[case::digits(Kind::Count, "99999999999999999999999999", "is no whole number between")]
+#[case::a_fraction(Kind::Count, "4.0", "4.0 is no whole number")]
 fn an_item_of_no_meaning_is_invalid_and_told_what_to_write(#[case] kind: Kind, #[case] line: &str, #[case] part: &str) {
     let (judged, _) = run(kind, line);
     assert_eq!(judged[0]["reason"], "InvalidSpec", "{}", judged[0]);
