@@ -14,9 +14,11 @@ mod bounds;
 mod headers;
 mod keys;
 mod registered;
+mod shapes;
 mod shortcut;
 mod texts;
 mod twice;
+mod urls;
 
 /// A text, whole or in parts: the parts keep scanners of repositories from tripping.
 #[derive(Debug, Clone, Deserialize)]

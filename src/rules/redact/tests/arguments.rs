@@ -11,6 +11,7 @@ use super::*;
 #[case::one_letter("set x hunter2x9", "set x hunter2x9")]
 #[case::a_word_of_sql_without_quotes("identified by hunter2x9", "identified by hunter2x9")]
 #[case::a_plain_word_of_a_machine("ENV API_TOKEN friday", "ENV API_TOKEN REDACTED")]
+#[case::a_phrase("set API_TOKEN \"correct horse battery\"", "set API_TOKEN \"REDACTED\"")]
 #[case::a_plain_word_in_small_letters("setx api_token friday", "setx api_token REDACTED")]
 fn what_follows_a_word_is_masked_where_it_is_given(#[case] given: &str, #[case] expected: &str) {
     assert_eq!(redact(given), expected);
