@@ -172,7 +172,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     if name.is_empty() || name.len() > 80 {
         return None;
     }
-    let query = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
+    let query = [&b"?"[..], b"&", b"&amp;", b"%3F", b"%3f", b"%26"].iter().any(|sign| before.ends_with(sign));
     // Outside of JSON `\token` may be the name itself.
     let other = || if whole.len() > name.len() { kind(whole, query) } else { None };
     let kind = if may_name(whole.as_bytes()) { kind(name, query).or_else(other) } else { None };
@@ -203,9 +203,14 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     })
 }
 
-/// A name at the end of a text without the letter of an escape before it, as in `\napi_key=` in a string of JSON.
+/// A name at the end of a text without the rest of an escape before it, as in `\napi_key=` in a string of JSON and in `%3Ftoken=` in a
+/// part of a URL.
 pub(super) fn unescaped<'t>(name: &'t [u8], text: &[u8]) -> &'t [u8] {
-    let escaped = text.get(..text.len() - name.len()).is_some_and(|before| before.ends_with(b"\\"));
+    let before = text.get(..text.len() - name.len()).unwrap_or_default();
+    if before.ends_with(b"%") && name.iter().take(2).all(u8::is_ascii_hexdigit) {
+        return name.get(2..).unwrap_or(name);
+    }
+    let escaped = before.ends_with(b"\\");
     name.strip_prefix(b"n")
         .or_else(|| name.strip_prefix(b"t"))
         .or_else(|| name.strip_prefix(b"r"))

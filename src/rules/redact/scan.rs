@@ -205,11 +205,7 @@ impl Scanner {
                 let escaped = if breaks.first() == Some(&b'\\') { escape_len(breaks) } else { 1 };
                 Step::Keep(header + escaped)
             }
-            None => Step::Keep(if place.ahead.starts_with(b"------") {
-                place.ahead.iter().take(64).take_while(|b| **b == b'-').count()
-            } else {
-                1
-            }),
+            None => Step::Keep(1),
         }
     }
 
@@ -233,7 +229,12 @@ impl Scanner {
         let text = place.ahead;
         // `=` in a part of a URL that is encoded once more.
         let encoded = text.starts_with(b"%3D") || text.starts_with(b"%3d");
-        let sign = if encoded { 3 } else { text.iter().take(3).take_while(|b| b":=>".contains(b)).count() };
+        let sign = match text {
+            _ if encoded => 3,
+            // The colon is of the value.
+            [b'=', b':', ..] => 1,
+            _ => text.iter().take(3).take_while(|b| b":=>".contains(b)).count(),
+        };
         let signs = text.get(..sign)?;
         if sign == 0 || signs.starts_with(b"::") || signs.ends_with(b":") && sign > 1 {
             return None;
@@ -329,7 +330,7 @@ impl Scanner {
 
     /// `password: correct horse battery` in a line of its own.
     fn phrase(&mut self, key: &Key, keep: usize, content: &[u8]) -> Option<Step> {
-        if !key.line || key.quoted || key.loud || key.kind != Kind::Human {
+        if !key.line || key.kind != Kind::Human {
             return None;
         }
         let line = content.get(..value::line_len(content))?.trim_ascii_end();

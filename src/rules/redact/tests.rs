@@ -9,6 +9,7 @@ use super::*;
 use self::texts::text;
 
 mod arguments;
+mod assignments;
 mod blocks;
 mod bounds;
 mod headers;
