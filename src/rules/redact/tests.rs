@@ -14,6 +14,7 @@ mod blocks;
 mod bounds;
 mod headers;
 mod keys;
+mod ordinary;
 mod registered;
 mod shapes;
 mod shortcut;
