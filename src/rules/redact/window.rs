@@ -86,17 +86,6 @@ impl<P: Pass> Machine<P> {
 
     /// Takes a chunk and appends what is decided by now.
     pub(super) fn feed(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
-        let mut chunk = chunk;
-        // A chunk larger than the window goes in by pieces, so that what is held does not depend on the sender.
-        while chunk.len() > self.pass.ahead() {
-            let (piece, rest) = chunk.split_at(chunk.floor_char_boundary(self.pass.ahead()));
-            self.take(piece, false, out, hits);
-            chunk = rest;
-        }
-        self.take(chunk, last, out, hits);
-    }
-
-    fn take(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.push_str(chunk);
         self.run(&buffer, last, out, hits, &mut ());
@@ -106,7 +95,7 @@ impl<P: Pass> Machine<P> {
             buffer.drain(..done);
             self.cursor.at -= done;
             // Text was before what is left now: a place there is not the beginning.
-            self.cursor.masked |= self.cursor.floor < done;
+            self.cursor.masked = true;
             self.cursor.floor = self.cursor.floor.saturating_sub(done);
         }
         self.buffer = buffer;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use rstest::rstest;
+
 use super::*;
 
 #[test]
@@ -38,6 +40,24 @@ fn a_stream_counts_what_both_of_its_passes_hold() {
     let [Some(registered), Some(scanner)] = held else { panic!("{held:?}") };
     assert!(registered > 0 && scanner > 0 && !given.is_empty());
     assert_eq!(stream.held(), registered + scanner);
+}
+
+/// One step goes over 4,032 bytes of ordinary text (all but the margin of the window), of which 128 stay as what is behind.
+#[rstest]
+#[case::one_less_than_the_window(AHEAD - 1, AHEAD - 1)]
+#[case::the_window(AHEAD, 192)]
+#[case::less_than_half_is_left(7_807, 3_903)]
+#[case::half_is_left(7_808, 7_808)]
+fn a_stream_lets_go_of_what_is_done_when_it_is_more_than_half(#[case] len: usize, #[case] held: usize) {
+    let redactor = Redactor::default();
+    let mut stream = redactor.stream();
+    let given = stream.push(&".".repeat(len));
+    assert_eq!((given.len() % 4_032, stream.held()), (0, held));
+}
+
+#[test]
+fn what_is_before_a_mask_is_no_context_of_what_is_behind_it() {
+    assert_eq!(redact("curl TOKEN=-u bob:hunter2x9"), "curl TOKEN=REDACTED bob:hunter2x9");
 }
 
 fn redactor_of(value: &str) -> Redactor {

@@ -81,3 +81,12 @@ fn a_password_longer_than_is_looked_goes_to_the_end_of_the_word() {
     assert_eq!(found(&(long(1023) + " and more")), None);
     assert_eq!(address::authority_len(long(2000).as_bytes()), 1024);
 }
+
+#[rstest]
+#[case::an_opaque_user(&["https://", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF", "/aB3/c"], "https://REDACTED/aB3/c")]
+#[case::a_path(&["https://a/", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF/", "aB3/c d"], "https://a/REDACTED d")]
+#[case::no_scheme(&["'password'://hunter2x9"], "'password':REDACTED")]
+#[case::a_scheme_that_is_a_name(&["password://hunter2x9"], "password://hunter2x9")]
+fn a_url_begins_behind_its_scheme_and_its_path_behind_its_host(#[case] parts: &[&str], #[case] expected: &str) {
+    assert_eq!(super::redact(&parts.concat()), expected);
+}
