@@ -193,7 +193,8 @@ impl Search<'_> {
     fn overlapping(&self, ahead: &[u8], mask: Option<usize>, start: usize, end: usize) -> usize {
         let stretch = (start + 2 * self.registered.longest).min(mask.unwrap_or(ahead.len()));
         let stretch = ahead.get(..stretch.max(end)).unwrap_or(ahead);
-        let (mut at, mut end) = (start + 1, end);
+        // The first that is found is the one that begins here.
+        let (mut at, mut end) = (start, end);
         while let Some(other) = self.registered.forms.find_at(stretch, at).filter(|other| other.start() < end) {
             end = end.max(other.end());
             at = other.start() + 1;
@@ -220,9 +221,9 @@ fn number_quote(place: Place<'_>, start: usize, number: &[u8]) -> &'static str {
 
 impl Pass for Search<'_> {
     /// A value may begin at a place and end as far on as the longest is, and so may one that begins inside it; a mask may
-    /// begin in its last byte.
+    /// begin in its last byte. All that fits: see [`PIECE`].
     fn ahead(&self) -> usize {
-        super::AHEAD.max(3 * self.registered.longest + MASK.len())
+        super::AHEAD
     }
 
     fn step(&mut self, place: Place<'_>) -> Step {
@@ -241,12 +242,8 @@ impl Pass for Search<'_> {
         let until = found.map_or(ahead.len(), |found| ahead.len().min(found.end() + MASK.len() - 1));
         // What is masked already parts the text: a second run must not see a value across it.
         let mask = ahead.get(..until).and_then(|text| text.windows(MASK.len()).position(|w| w == MASK.as_bytes()));
-        let found = match (mask, found) {
-            (Some(mask), Some(found)) if found.end() > mask => {
-                ahead.get(..mask).and_then(|text| self.registered.forms.find(text))
-            }
-            _ => found,
-        };
+        let before = mask.and_then(|mask| ahead.get(..mask));
+        let found = before.map_or(found, |text| self.registered.forms.find(text));
         match (found, mask) {
             (Some(found), _) if found.start() < certain => {
                 let (start, end) = (found.start(), self.overlapping(ahead, mask, found.start(), found.end()));
@@ -259,3 +256,6 @@ impl Pass for Search<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
