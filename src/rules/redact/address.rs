@@ -67,10 +67,11 @@ fn password_end(token: &[u8], authority: usize, user: usize) -> Option<usize> {
     }
     let path = token.iter().position(|b| b"?#".contains(b)).unwrap_or(token.len());
     let last = |until: usize| {
-        let candidates = token.get(..until)?.iter().enumerate().filter(|(at, b)| **b == b'@' && *at > user);
+        // None is before the user's end.
+        let candidates = token.get(..until)?.iter().enumerate().filter(|(_, b)| **b == b'@');
         // The masked password of another URL in this one is not the end of ours.
         let candidates = candidates.filter(|(at, _)| {
-            let before = token.get(user + 1..*at).unwrap_or_default();
+            let before = token.get(user..*at).unwrap_or_default();
             !before.ends_with(super::MASK.as_bytes()) || !before.windows(3).any(|w| w == b"://")
         });
         candidates.map(|(at, _)| at).rfind(|at| token.get(at + 1..).is_some_and(is_host))
