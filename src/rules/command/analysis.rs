@@ -294,7 +294,7 @@ fn proxy(words: &[String], effort: &Effort) -> Option<Hit> {
 /// The target of a program that connects to its words.
 fn connected(program: &str, arguments: &[String], effort: &Effort) -> Option<Hit> {
     if !program::dials(program, arguments) {
-        return None;
+        return urls(arguments, effort);
     }
     let name = program::name(program);
     let words = if matches!(name, "ssh" | "autossh" | "mosh") { program::destination(arguments) } else { arguments };

@@ -189,7 +189,9 @@ pub(super) fn destination(words: &[String]) -> &[String] {
 pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
     const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     const LEFT_OUT: [&str; 5] = ["--exclude", "--exclude-from", "--excludefile", "--include", "--filter"];
-    const COMPARED: [&str; 2] = ["-servername", "-verify_hostname"];
+    // Of openssl, with one dash or two.
+    const COMPARED: [&str; 6] =
+        ["-servername", "-verify_hostname", "-verify_ip", "-verify_email", "-xmpphost", "-name"];
     if matches!(name(program), "http" | "https" | "xh" | "httpie") {
         const VALUED: &str = " -a -A -o -p -s --auth --auth-type --output --print --style --session --session-read-only --timeout \
             --max-redirects --verify --ssl --cert --cert-key --ciphers --pretty --format-options --response-charset ";
@@ -210,7 +212,8 @@ pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
         if !left_out && !LEFT_OUT.contains(&option) {
             found.push(word);
         }
-        left_out = LEFT_OUT.contains(&word) || (name(program) == "openssl" && COMPARED.contains(&word));
+        left_out = LEFT_OUT.contains(&word)
+            || (name(program) == "openssl" && COMPARED.iter().any(|option| word.ends_with(option)));
     }
     found
 }
@@ -219,9 +222,9 @@ pub(super) fn hosts<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
 pub(super) fn dials(program: &str, words: &[String]) -> bool {
     let first = words.first().map_or("", String::as_str);
     match name(program) {
-        "openssl" => matches!(first, "s_client" | "s_time" | "ocsp"),
-        // `hosts`, `ahosts`, `ahostsv4`, `ahostsv6` ask a resolver; the other databases are files.
-        "getent" => words.iter().any(|word| word.contains("hosts")),
+        "openssl" => matches!(first, "s_client" | "s_time" | "ocsp" | "cmp"),
+        // These ask a resolver; the other databases are files.
+        "getent" => words.iter().any(|word| matches!(word.as_str(), "hosts" | "ahosts" | "ahostsv4" | "ahostsv6")),
         _ => true,
     }
 }

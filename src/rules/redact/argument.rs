@@ -280,6 +280,7 @@ pub(super) fn known() -> Key {
         first: false,
         line: false,
         item: false,
+        open: None,
         setting: false,
         indent: 0,
     }

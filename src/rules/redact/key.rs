@@ -42,6 +42,8 @@ pub(super) struct Key {
     pub line: bool,
     /// An opening bracket or a comma is before it.
     pub item: bool,
+    /// The quote of a string that began before it in its line and goes on, as far as that is seen.
+    pub open: Option<u8>,
     /// It is a setting among others of a connection string: `Server=db;Password=`.
     pub setting: bool,
     /// How far its line is indented.
@@ -152,7 +154,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let text = trim_end(text, b" \t");
     let text = text.strip_suffix(b"?").or_else(|| text.strip_suffix(b"+")).unwrap_or(text);
     let text = trim_end(text, b" \t");
-    let inner = text.strip_suffix(b"]").unwrap_or(text);
+    let inner = [&b"]"[..], b"%5D", b"%5d"].iter().find_map(|bracket| text.strip_suffix(*bracket)).unwrap_or(text);
     let (inner, quote) = match inner.split_last() {
         Some((q @ (b'"' | b'\''), rest)) => (rest, Some(*q)),
         // `[password] => …` of PHP.
@@ -172,7 +174,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     if name.is_empty() || name.len() > 80 {
         return None;
     }
-    let query = [&b"?"[..], b"&", b"&amp;", b"%3F", b"%3f", b"%26"].iter().any(|sign| before.ends_with(sign));
+    let query = PARAMETER.iter().any(|sign| before.ends_with(sign));
     // Outside of JSON `\token` may be the name itself.
     let other = || if whole.len() > name.len() { kind(whole, query) } else { None };
     let kind = if may_name(whole.as_bytes()) { kind(name, query).or_else(other) } else { None };
@@ -198,19 +200,27 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         first: (starts && lead.is_empty()) || lead.ends_with(b"\\n"),
         line: starts && lead.is_empty(),
         item: matches!(lead.last(), Some(b'{' | b',' | b'[' | b'(' | b';')),
+        open: [b'"', b'\''].into_iter().find(|quote| starts && line.iter().filter(|b| *b == quote).count() % 2 == 1),
         setting: !loud && quote.is_none() && is_setting(line, name),
         indent,
     })
 }
 
-/// A name at the end of a text without the rest of an escape before it, as in `\napi_key=` in a string of JSON and in `%3Ftoken=` in a
-/// part of a URL.
+/// What a parameter of a URL stands behind, as it is and as it is encoded in HTML, in a part of a URL and in JSON.
+const PARAMETER: [&[u8]; 10] =
+    [b"?", b"&", b"&amp;", b"&#38;", b"%3F", b"%3f", b"%26", b"\\u0026", b"\\u003f", b"\\u003F"];
+
+/// A name at the end of a text without the rest of an escape before it, as in `\napi_key=` and `\u0026token=` in a string of JSON and in
+/// `%3Ftoken=` in a part of a URL.
 pub(super) fn unescaped<'t>(name: &'t [u8], text: &[u8]) -> &'t [u8] {
     let before = text.get(..text.len() - name.len()).unwrap_or_default();
     if before.ends_with(b"%") && name.iter().take(2).all(u8::is_ascii_hexdigit) {
         return name.get(2..).unwrap_or(name);
     }
     let escaped = before.ends_with(b"\\");
+    if escaped && name.starts_with(b"u") && name.iter().skip(1).take(4).filter(|b| b.is_ascii_hexdigit()).count() == 4 {
+        return name.get(5..).unwrap_or(name);
+    }
     name.strip_prefix(b"n")
         .or_else(|| name.strip_prefix(b"t"))
         .or_else(|| name.strip_prefix(b"r"))

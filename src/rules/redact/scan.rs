@@ -229,10 +229,11 @@ impl Scanner {
         let text = place.ahead;
         // `=` in a part of a URL that is encoded once more.
         let encoded = text.starts_with(b"%3D") || text.starts_with(b"%3d");
+        // In `PASSWORD=:x` the colon is of the value.
+        let of_value = text.starts_with(b"=:");
         let sign = match text {
             _ if encoded => 3,
-            // The colon is of the value.
-            [b'=', b':', ..] => 1,
+            _ if of_value => 1,
             _ => text.iter().take(3).take_while(|b| b":=>".contains(b)).count(),
         };
         let signs = text.get(..sign)?;
@@ -249,6 +250,10 @@ impl Scanner {
             .or_else(|| attribute(place.behind).filter(|_| signs == b"="))
             .or_else(|| passed(place.behind).filter(|_| signs == b":"))
             .or_else(|| sibling(place.behind).filter(|_| signs == b":"))?;
+        // Elsewhere what follows is a placeholder of SQL, a symbol, or how a text of Python is filled.
+        if of_value && !(key.loud && key.line) {
+            return None;
+        }
         let key = Key { query: key.query || encoded, ..key };
         let after = text.get(sign..)?;
         let colon = signs == b":";
@@ -277,8 +282,7 @@ impl Scanner {
                 value::quoted_len(content, quote, slashes)
             };
             let found = content.get(..len)?;
-            // `["?sig="], 1, "x"`: the quote ends a string in which the name stands.
-            if opening.skip == 1 && !key.quoted && quote == b'"' && value::closes(content) {
+            if ends(key, content, (quote, slashes)) {
                 return None;
             }
             let until = if tripled { Until::Tripled(quote) } else { Until::Quote(quote, slashes) };
@@ -307,7 +311,12 @@ impl Scanner {
         };
         let len = bare.len(content);
         let (found, rest) = content.split_at_checked(len)?;
-        if !value::plausible(key, found, false, rest) {
+        // `PASSWORD=:$NAME`, and what a part of a URL holds encoded, may be references.
+        let given = if signs == b"=" { found.strip_prefix(b":").unwrap_or(found) } else { found };
+        if key.query && value::is_encoded_reference(found) {
+            return None;
+        }
+        if !value::plausible(key, given, false, rest) {
             return colon.then(|| self.phrase(key, keep, content)).flatten();
         }
         if colon && key.json {
@@ -330,7 +339,8 @@ impl Scanner {
 
     /// `password: correct horse battery` in a line of its own.
     fn phrase(&mut self, key: &Key, keep: usize, content: &[u8]) -> Option<Step> {
-        if !key.line || key.kind != Kind::Human {
+        // Behind a name in quotes an expression stands more often.
+        if !key.line || key.quoted || key.kind != Kind::Human {
             return None;
         }
         let line = content.get(..value::line_len(content))?.trim_ascii_end();
@@ -407,6 +417,16 @@ impl Scanner {
         self.program = program(word, self.program).or(self.program);
         Step::Keep(len)
     }
+}
+
+/// Whether a quote before this ends a string in which the name stands, and opens no value: `["?sig="], 1, "x"`,
+/// `print("Password: " + word)`.
+fn ends(key: &Key, content: &[u8], (quote, slashes): (u8, usize)) -> bool {
+    if key.quoted {
+        return key.json && quote == b'"' && slashes < key.slashes;
+    }
+    let opened = slashes == 0 && key.open == Some(quote);
+    (quote == b'"' && value::closes(content)) || opened && content.starts_with(b" ")
 }
 
 /// Whether `://` after this makes it the scheme of a URL.

@@ -322,7 +322,7 @@ pub(super) fn is_reference(value: &str) -> bool {
         || value.starts_with("#{")
         || (value.starts_with('<') && (value.ends_with('>') || value.len() < 3))
         || value.starts_with("%(")
-        || matches!(value, "%s" | "%v" | "%q" | "{}" | "?" | "...")
+        || matches!(value, "%s" | "%d" | "%v" | "%q" | "{}" | "?" | "...")
         || value.starts_with("%env(")
         || matches!(value, "process.env" | "os.environ" | "import.meta")
         || [
@@ -358,6 +358,18 @@ pub(super) fn is_reference(value: &str) -> bool {
         || all('?')
 }
 
+/// The same, each sign of it encoded as in a part of a URL: `%7Btoken%7D`.
+pub(super) fn is_encoded_reference(value: &[u8]) -> bool {
+    let signs = [("%24", "$"), ("%7B", "{"), ("%7D", "}"), ("%3C", "<"), ("%3E", ">"), ("%2A", "*")];
+    let encoded = std::str::from_utf8(value).ok().filter(|value| value.starts_with('%'));
+    encoded.is_some_and(|value| {
+        let decoded = signs.iter().fold(value.to_owned(), |text, (escape, sign)| {
+            text.replace(escape, sign).replace(&escape.to_ascii_lowercase(), sign)
+        });
+        decoded != value && !decoded.contains('%') && is_reference(&decoded)
+    })
+}
+
 /// Whether a token stands in it, with other bytes before or behind.
 pub(super) fn holds_token(text: &[u8]) -> bool {
     let begins =
@@ -377,7 +389,8 @@ fn is_expression(value: &str, after: &[u8]) -> bool {
     let head = value.split(['(', '[', '<', '{']).next().unwrap_or_default();
     let opens = head.len() < value.len() || matches!(after.first(), Some(b'(' | b'[' | b'<' | b'{'));
     let path = |text: &str| {
-        let start = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '&' || c == '*');
+        // `:crypto.random(` of Elixir.
+        let start = text.starts_with(|c: char| c.is_ascii_alphabetic() || "_&*:".contains(c));
         start && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:&*>-!?".contains(&b))
     };
     let member = value.contains('.') || value.contains("->") || value.contains("::");

@@ -91,6 +91,7 @@ fn what_follows_the_destination_of_ssh_runs_elsewhere(#[case] given: &str, #[cas
     "s_client -connect s -servername t",
     "s_client -connect s -servername"
 )]
+#[case::an_address_that_is_compared("openssl", "s_client --verify_ip s t", "s_client --verify_ip t")]
 #[case::of_another_program("nc", "-servername t", "-servername t")]
 #[case::httpie("http", "--follow POST u a=b", "u")]
 #[case::httpie_without_a_method("/usr/bin/https", "u v", "u")]
@@ -102,11 +103,13 @@ fn hosts_are_words_that_leave_nothing_out(#[case] program: &str, #[case] given: 
 #[case::tls("openssl", "s_client u", true)]
 #[case::timed("/usr/bin/openssl", "s_time u", true)]
 #[case::status_of_a_certificate("openssl", "ocsp -url u", true)]
+#[case::certificates_over_http("openssl", "cmp -server s", true)]
 #[case::no_connection("openssl", "x509 -text s_client", false)]
 #[case::alone("openssl", "", false)]
 #[case::names("getent", "hosts s", true)]
 #[case::names_behind_an_option("getent", "-s dns ahostsv6 s", true)]
 #[case::another_database("getent", "passwd s", false)]
+#[case::a_name_like_a_database("getent", "group www-hosts s", false)]
 #[case::any_other("nc", "s", true)]
 fn some_programs_connect_only_in_some_of_their_commands(
     #[case] program: &str,

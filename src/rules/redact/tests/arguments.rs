@@ -75,3 +75,30 @@ fn a_word_that_begins_like_a_glued_user_is_read_as_a_whole() {
     let text = ["curl u", "AKIA", "IOSFODNN7ZZZZZZZ"].concat();
     assert_eq!(redact(&text), text);
 }
+
+#[rstest]
+#[case::password(
+    "{\"name\": \"PASSWORD\", \"value\": \"friday is nice\"}",
+    "{\"name\": \"PASSWORD\", \"value\": \"REDACTED\"}"
+)]
+#[case::sentence(
+    "{\"name\": \"API_TOKEN\", \"value\": \"friday is nice\"}",
+    "{\"name\": \"API_TOKEN\", \"value\": \"friday is nice\"}"
+)]
+#[case::next_line(
+    "{\"name\": \"API_KEY\", \"value\":\n\"hunter2x9\"}",
+    "{\"name\": \"API_KEY\", \"value\":\n\"REDACTED\"}"
+)]
+#[case::number("{\"name\": \"API_KEY\", \"value\": 12345678}", "{\"name\": \"API_KEY\", \"value\": \"REDACTED\"}")]
+#[case::nested_number(
+    "{\\\"name\\\": \\\"API_KEY\\\", \\\"value\\\": 12345678}",
+    "{\\\"name\\\": \\\"API_KEY\\\", \\\"value\\\": \\\"REDACTED\\\"}"
+)]
+#[case::attribute("<add key=\"Password\" value=\"friday is nice\"/>", "<add key=\"Password\" value=\"REDACTED\"/>")]
+#[case::attribute_with_a_sentence(
+    "<add key=\"ApiToken\" value=\"friday is nice\"/>",
+    "<add key=\"ApiToken\" value=\"friday is nice\"/>"
+)]
+fn a_value_beside_its_name_is_judged_by_it(#[case] given: &str, #[case] expected: &str) {
+    assert_eq!(redact(given), expected);
+}

@@ -11,6 +11,15 @@ use super::*;
 #[case::of_a_grammar_in_quotes("token ::= \"hunter2x9\"", "token ::= \"hunter2x9\"")]
 #[case::a_path_of_names("Secret::hunter2x9", "Secret::hunter2x9")]
 #[case::a_colon_of_the_value("PASSWORD=:hunter2x9", "PASSWORD=REDACTED")]
+#[case::a_colon_of_a_reference("PASSWORD=:$HUNTER", "PASSWORD=:$HUNTER")]
+#[case::a_colon_alone("PASSWORD=: x", "PASSWORD=: x")]
+#[case::a_placeholder_of_sql("UPDATE t SET PASSWORD=:1, TOKEN=:t2", "UPDATE t SET PASSWORD=:1, TOKEN=:t2")]
+#[case::a_placeholder_in_a_line("  password=:pass1,\n", "  password=:pass1,\n")]
+#[case::a_route("GET /reset?token=:reset_id9", "GET /reset?token=:reset_id9")]
+#[case::a_format("f\"{TOKEN=:20}\"", "f\"{TOKEN=:20}\"")]
+#[case::a_call_of_elixir("secret = :crypto.random_bytes(64)", "secret = :crypto.random_bytes(64)")]
+#[case::a_call_behind_a_colon("secret_key: :crypto.random_bytes(64)", "secret_key: :crypto.random_bytes(64)")]
+#[case::a_number_that_is_filled_in("\"?key=%d\"", "\"?key=%d\"")]
 #[case::a_symbol_of_ruby("login(password=:password)", "login(password=:password)")]
 #[case::a_blank_of_a_url("token%20hunter2x9", "token%20hunter2x9")]
 #[case::compared("password == hunter2x9", "password == hunter2x9")]
@@ -23,6 +32,22 @@ use super::*;
 #[case::encoded("to?u=%3Faccess_token%3Dfriday%26b%3D1", "to?u=%3Faccess_token%3DREDACTED%26b%3D1")]
 #[case::encoded_first("to?u=a%3Ftoken%3Dfriday%26b%3D1", "to?u=a%3Ftoken%3DREDACTED%26b%3D1")]
 #[case::encoded_next("to?u=a%26sig%3dfriday%26b%3D1", "to?u=a%26sig%3dREDACTED%26b%3D1")]
+#[case::encoded_in_json("{\"u\":\"https://a/?b=1\\u0026key=friday\"}", "{\"u\":\"https://a/?b=1\\u0026key=REDACTED\"}")]
+#[case::encoded_in_html("https://a/?b=1&#38;key=friday", "https://a/?b=1&#38;key=REDACTED")]
+#[case::no_escape("\\u00g6_token=friday9", "\\u00g6_token=REDACTED")]
+#[case::a_field_of_a_form(
+    "user%5Bname%5D=a&user%5Bpassword%5D=hunter2x9&b=1",
+    "user%5Bname%5D=a&user%5Bpassword%5D=REDACTED&b=1"
+)]
+#[case::a_field_of_a_form_encoded_twice(
+    "%3Fuser%5bpassword%5d%3Dhunter2x9%26b",
+    "%3Fuser%5bpassword%5d%3DREDACTED%26b"
+)]
+#[case::an_encoded_template("?a=%3Ftoken%3D%7Btoken%7D", "?a=%3Ftoken%3D%7Btoken%7D")]
+#[case::an_encoded_variable("?a=%3Ftoken%3D%24%7bTOKEN%7d", "?a=%3Ftoken%3D%24%7bTOKEN%7d")]
+#[case::encoded_angles("?a=%3Ftoken%3D%3Ctoken%3E%26b", "?a=%3Ftoken%3D%3Ctoken%3E%26b")]
+#[case::encoded_stars("?a=%3Ftoken%3D%2A%2A%2A", "?a=%3Ftoken%3D%2A%2A%2A")]
+#[case::an_encoded_value("?a=%3Ftoken%3D%7Bfri%2Fday", "?a=%3Ftoken%3DREDACTED")]
 #[case::of_another_line("token:\nnext1x9 line\n", "token:\nnext1x9 line\n")]
 #[case::of_another_line_in_json("{\"token\":\n\"hunter2x9\"}", "{\"token\":\n\"REDACTED\"}")]
 fn a_sign_gives_a_value_to_a_name(#[case] given: &str, #[case] expected: &str) {
@@ -43,6 +68,20 @@ fn a_sign_gives_a_value_to_a_name(#[case] given: &str, #[case] expected: &str) {
 #[case::three_quotes_of_a_line("password='''hun9\nter2x9''' x", "password='''REDACTED''' x")]
 #[case::a_plan("password = \"hunter2x9\" -> \"hunter3x9\"", "password = \"REDACTED\" -> \"REDACTED\"")]
 #[case::an_end_of_a_string("[\"?sig=\"], 1, \"x9\"", "[\"?sig=\"], 1, \"x9\"")]
+#[case::an_end_behind_a_blank(
+    "[{\"a\": \"The password: \"}, {\"a\": \"b\"}]",
+    "[{\"a\": \"The password: \"}, {\"a\": \"b\"}]"
+)]
+#[case::an_end_of_a_nested_string(
+    "{\"a\": [{\"b\": \"\\\"password\\\": \"}], \"c\": \"d9\"}",
+    "{\"a\": [{\"b\": \"\\\"password\\\": \"}], \"c\": \"d9\"}"
+)]
+#[case::an_end_of_a_query("[{\"a\": \"?token= \"}, 1]", "[{\"a\": \"?token= \"}, 1]")]
+#[case::an_end_in_code("print(\"Password: \" + word9 + \"\\n\")", "print(\"Password: \" + word9 + \"\\n\")")]
+#[case::an_end_in_code_of_single_quotes("print('Password: ' + word9 + '\\n')", "print('Password: ' + word9 + '\\n')")]
+#[case::a_value_that_begins_with_a_blank("password: \" hunter2x9\"", "password: \"REDACTED\"")]
+#[case::a_value_behind_a_text("a(\"b\", password: \" hunter2x9\")", "a(\"b\", password: \"REDACTED\")")]
+#[case::a_value_of_other_quotes("'{\\'password\\': \"hunter2x9\"}'", "'{\\'password\\': \"REDACTED\"}'")]
 #[case::a_comment("password: hunter2x9 # mine", "password: REDACTED # mine")]
 #[case::a_line_of_windows("password: hunter2x9\r\nx", "password: REDACTED\r\nx")]
 #[case::an_escaped_line("password: hunter2x9\\nmore", "password: REDACTED\\nmore")]
@@ -55,7 +94,8 @@ fn a_value_ends_as_what_it_stands_in_does(#[case] given: &str, #[case] expected:
 
 #[rstest]
 #[case::alone("password: correct horse battery\n", "password: REDACTED\n")]
-#[case::behind_a_name_in_quotes("\"password\": correct horse battery\n", "\"password\": REDACTED\n")]
+#[case::behind_a_name_in_quotes("\"password\": correct horse battery\n", "\"password\": correct horse battery\n")]
+#[case::an_expression("  \"password\": given or None\n", "  \"password\": given or None\n")]
 #[case::in_capitals("PASSWORD: the9 horse battery\n", "PASSWORD: REDACTED\n")]
 #[case::behind_a_word_that_repeats("PASSWORD: aaa horse battery\n", "PASSWORD: REDACTED\n")]
 #[case::before_a_comment("password: correct horse battery  # mine\n", "password: REDACTED  # mine\n")]
