@@ -239,20 +239,20 @@ impl Pass for Search<'_> {
         let certain =
             if whole { ahead.len() } else { ahead.len().saturating_sub(2 * self.registered.longest + MASK.len()) };
         let found = self.registered.forms.find(ahead);
-        let until = found.map_or(ahead.len(), |found| ahead.len().min(found.end() + MASK.len() - 1));
+        let until = found.map_or(ahead.len(), |found| found.end());
         // What is masked already parts the text: a second run must not see a value across it.
-        let mask = ahead.get(..until).and_then(|text| text.windows(MASK.len()).position(|w| w == MASK.as_bytes()));
+        let masked = |at: &usize| ahead.get(*at..).is_some_and(|text| text.starts_with(MASK.as_bytes()));
+        let mask = (0..until).find(masked);
         let before = mask.and_then(|mask| ahead.get(..mask));
         let found = before.map_or(found, |text| self.registered.forms.find(text));
-        match (found, mask) {
-            (Some(found), _) if found.start() < certain => {
+        match found {
+            Some(found) if found.start() < certain => {
                 let (start, end) = (found.start(), self.overlapping(ahead, mask, found.start(), found.end()));
                 self.dropping = end - start;
                 let quote = ahead.get(start..end).map_or("", |found| number_quote(place, start, found));
                 Step::Mask(start, Rule::Registered, quote)
             }
-            (_, Some(mask)) if mask < certain => Step::Keep(mask),
-            _ => Step::Keep(certain),
+            _ => Step::Keep(mask.map_or(certain, |mask| mask.min(certain))),
         }
     }
 }

@@ -74,6 +74,17 @@ fn what_overlaps_is_masked_with_one_mask(#[case] text: &str, #[case] keep: usize
     assert_eq!(pass.dropping, len);
 }
 
+#[test]
+fn a_chain_of_two_long_values_is_masked_with_one_mask() {
+    let [first, second] = ["token-abcdefghijklmnopqrstu-12", "12-abcdefghijklmnopqrstuvwxyz3"];
+    let registered = registered(&[first, second]);
+    let mut pass = registered.pass();
+    let text = [first, &second[2..], " b"].concat();
+    let place = Place { behind: b"", begins: true, ahead: text.as_bytes() };
+    assert_eq!(pass.step(place), Step::Mask(0, Rule::Registered, ""));
+    assert_eq!(pass.dropping, first.len() + second.len() - 2);
+}
+
 #[rstest]
 #[case::nothing("words", Step::Keep(5))]
 #[case::a_mask("REDACTED and", Step::Old)]
@@ -106,6 +117,7 @@ fn what_the_window_may_cut_is_left() {
 #[rstest]
 #[case::number("{\"pin\": ", "20304050}", "\"")]
 #[case::nested("{\\\"pin\\\": ", "20304050}", "\\\"")]
+#[case::nested_behind_a_longer_name("{\\\"pins\\\": ", "20304050}", "\\\"")]
 #[case::at_the_end("{\"pin\": ", "20304050", "\"")]
 #[case::of_a_longer_one("{\"pin\": ", "203040501}", "")]
 #[case::of_a_string("{\"pin\": \"", "20304050\"}", "")]
