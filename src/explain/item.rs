@@ -14,12 +14,12 @@ use super::Kind;
 pub(super) const LONGEST: u64 = 8 << 20;
 
 /// What is judged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Input {
     /// A text.
     Text(String),
     /// A number, as it is written: JSON has larger ones than any type here.
-    Number(String),
+    Number(Box<RawValue>),
     /// `null`: nothing was written.
     Absent,
     /// The entries of a list.
@@ -27,10 +27,10 @@ pub enum Input {
 }
 
 /// One item.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Item {
-    /// Its name; the number of its line if it has none.
-    pub id: Value,
+    /// Its name, as it is written; the number of its line if it has none.
+    pub id: Box<RawValue>,
     /// What is judged.
     pub input: Input,
     /// For `egress-host`: entries of an allowlist, in place of a policy.
@@ -71,7 +71,7 @@ impl Item {
     pub fn parse(kind: Kind, line: &str, number: usize) -> Result<Self, ItemError> {
         let value: &RawValue = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
         if !value.get().starts_with('{') {
-            return Ok(Self { id: number.into(), input: input(kind, value)?, allow: None });
+            return Ok(Self { id: line_number(number)?, input: input(kind, value)?, allow: None });
         }
         let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
         if let Some(Value::String(of)) = fields.get("kind").map(|of| read(of))
@@ -80,7 +80,8 @@ impl Item {
             return Err(ItemError::Kind(of, kind.as_str()));
         }
         let allow = fields.remove("allow").map(|allow| strings(read(allow)).ok_or(ItemError::Allow)).transpose()?;
-        let id = fields.remove("id").map(read).filter(|id| !id.is_null()).unwrap_or_else(|| number.into());
+        let id = fields.remove("id").filter(|id| id.get() != "null");
+        let id = id.map_or_else(|| line_number(number), readable)?;
         let input = match fields.remove("in") {
             Some(value) => input(kind, value)?,
             None => {
@@ -95,8 +96,21 @@ impl Item {
     }
 }
 
+fn line_number(number: usize) -> Result<Box<RawValue>, ItemError> {
+    RawValue::from_string(number.to_string()).map_err(|_| ItemError::Json)
+}
+
+/// A value that any reader of JSON can read: one with a number that no double holds as text.
+fn readable(value: &RawValue) -> Result<Box<RawValue>, ItemError> {
+    match serde_json::from_str::<Value>(value.get()) {
+        Ok(_) => Ok(value.to_owned()),
+        Err(_) if value.get().starts_with('"') => Err(ItemError::Json),
+        Err(_) => RawValue::from_string(Value::from(value.get()).to_string()).map_err(|_| ItemError::Json),
+    }
+}
+
 /// A value. One with a number in it that no double holds is the text of it.
-fn read(value: &RawValue) -> Value {
+pub(super) fn read(value: &RawValue) -> Value {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().into())
 }
 
@@ -110,7 +124,7 @@ fn is_like_in(kind: Kind, name: &str) -> bool {
 
 fn input(kind: Kind, value: &RawValue) -> Result<Input, ItemError> {
     if value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-        return Ok(Input::Number(value.get().to_owned()));
+        return Ok(Input::Number(value.to_owned()));
     }
     if value.get().starts_with('[') {
         let parts: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| ItemError::Json)?;

@@ -97,7 +97,7 @@ pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgemen
         (kind, Input::Number(number)) => Judgement::refuse(
             invalid(kind),
             "Type",
-            format!("{number} is a number and a string is asked for: write it in quotes"),
+            format!("{} is a number and a string is asked for: write it in quotes", shown(number.get())),
         ),
         (kind, Input::Text(_) | Input::Entries(_)) => {
             Judgement::refuse(invalid(kind), "Type", "this is no value of that kind")
@@ -109,7 +109,7 @@ pub fn judge(kind: Kind, item: &Item, policy: Option<&PolicyReport>) -> Judgemen
 fn needs_the_policy(kind: Kind, item: &Item) -> bool {
     match kind {
         Kind::EgressHost | Kind::Command | Kind::Env | Kind::Duration => true,
-        Kind::Size | Kind::Count => item.input == Input::Absent,
+        Kind::Size | Kind::Count => matches!(item.input, Input::Absent),
         Kind::EgressEntry | Kind::EgressEntryList | Kind::Path | Kind::Text | Kind::Policy => false,
     }
 }

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::item::{Input, Item};
+use super::item::{self, Input, Item};
 use super::judge::Judgement;
 use super::manifest::PolicyReport;
 
@@ -57,6 +59,28 @@ impl<W: Write> Write for UntilClosed<W> {
     }
 }
 
+/// A line of JSON. Numbers stand there as they were written.
+#[derive(Serialize)]
+struct Row<'i> {
+    id: &'i RawValue,
+    #[serde(rename = "in")]
+    input: Written<'i>,
+    message: &'i str,
+    reason: Option<&'static str>,
+    rule: &'i str,
+    value: &'i Value,
+    verdict: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written<'i> {
+    Text(&'i str),
+    Number(&'i RawValue),
+    Absent,
+    Entries(&'i [String]),
+}
+
 /// Writes one row after the other; a table at the end, when its widths are known.
 pub(super) struct Printer {
     format: Format,
@@ -72,22 +96,30 @@ impl Printer {
         let Judgement { verdict, reason, rule, value, message } = judgement;
         match self.format {
             Format::Json => {
-                let input = match &item.input {
-                    Input::Text(text) => json!(text),
-                    // One that no double holds is shown as text.
-                    Input::Number(number) => serde_json::from_str(number).unwrap_or_else(|_| json!(number)),
-                    Input::Absent => Value::Null,
-                    Input::Entries(entries) => json!(entries),
+                let row = Row {
+                    id: &item.id,
+                    input: match &item.input {
+                        Input::Text(text) => Written::Text(text),
+                        // Not every reader takes what no double holds.
+                        Input::Number(number) if serde_json::from_str::<Value>(number.get()).is_err() => {
+                            Written::Text(number.get())
+                        }
+                        Input::Number(number) => Written::Number(number),
+                        Input::Absent => Written::Absent,
+                        Input::Entries(entries) => Written::Entries(entries),
+                    },
+                    message,
+                    reason: *reason,
+                    rule,
+                    value,
+                    verdict: verdict.as_str(),
                 };
-                let line = json!({
-                    "id": item.id, "in": input, "verdict": verdict.as_str(), "reason": reason, "rule": rule, "value": value,
-                    "message": message,
-                });
-                writeln!(output, "{line}")
+                serde_json::to_writer(&mut *output, &row)?;
+                writeln!(output)
             }
             Format::Table => {
                 self.rows.push([
-                    plain(&item.id),
+                    plain(&item::read(&item.id)),
                     verdict.as_str().to_owned(),
                     rule.clone(),
                     plain(value),

@@ -55,15 +55,20 @@ pub(super) fn size(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
                 return refuse("Range", format!("{}: {SIZE}", SizeError::Range(shape::shown(&text))));
             }
         },
-        Input::Number(number) => match whole(number) {
+        Input::Number(number) => match whole(number.get()) {
             Some(bytes) => bytes,
             None => {
+                let number = shape::shown(number.get());
                 return refuse("Type", format!("{number} is no whole number of bytes: {SIZE}; {}", shape::EXPONENT));
             }
         },
         Input::Entries(_) => return refuse("Type", "a list is no size: write one value"),
     };
     if bytes > LARGEST_SIZE {
+        let bytes = match input {
+            Input::Number(number) => shape::shown(number.get()),
+            Input::Text(_) | Input::Absent | Input::Entries(_) => bytes.to_string(),
+        };
         return refuse("Range", format!("{bytes} bytes are more than any field takes (16Ti): write a smaller size"));
     }
     let message = if bytes == 0 { "0 allows nothing; it never means without limit" } else { "" };
@@ -82,8 +87,10 @@ pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgemen
                 },
             },
             Err(error) => match error {
-                DurationError::Form(_) => refuse("Form", error.to_string()),
-                DurationError::Negative(_) => refuse("Negative", error.to_string()),
+                DurationError::Form(text) => refuse("Form", DurationError::Form(shape::shown(&text)).to_string()),
+                DurationError::Negative(text) => {
+                    refuse("Negative", DurationError::Negative(shape::shown(&text)).to_string())
+                }
                 DurationError::Precision(text) => {
                     refuse("Range", DurationError::Precision(shape::shown(&text)).to_string())
                 }
@@ -93,7 +100,12 @@ pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgemen
                 }
             },
         },
-        Input::Number(number) => refuse("Type", format!("{number} has no unit: write a string such as \"{number}s\"")),
+        Input::Number(number) => {
+            let number = shape::shown(number.get());
+            let seconds = Some(format!("{number}s")).filter(|text| text.parse::<GoDuration>().is_ok());
+            let such = seconds.as_deref().unwrap_or("30s");
+            refuse("Type", format!("{number} has no unit: write a string such as \"{such}\""))
+        }
         Input::Entries(_) => refuse("Type", "a list is no duration: write one value"),
     }
 }
@@ -125,9 +137,10 @@ fn timeout(span: &GoDuration, limits: &Limits) -> Judgement {
     }
 }
 
-/// A number that is written as digits alone. A fraction or an exponent is none, as for the API server.
+/// A number that is written as digits alone, the largest there is if it is larger. A fraction or an exponent is none, as for the API
+/// server.
 fn whole(number: &str) -> Option<u64> {
-    number.parse().ok()
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().unwrap_or(u64::MAX))
 }
 
 fn seconds(duration: Duration) -> serde_json::Value {
@@ -137,15 +150,21 @@ fn seconds(duration: Duration) -> serde_json::Value {
 pub(super) fn count(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
     match input {
         Input::Absent => absent("limits.parallelRuns", policy, |spec| json!(spec.limits.parallel_runs)),
-        Input::Number(number) => match whole(number) {
+        Input::Number(number) => match whole(number.get()) {
             Some(count) if count <= LARGEST_COUNT => {
                 let message = if count == 0 { "0 allows none; it never means without limit" } else { "" };
                 Judgement::accept("Integer", count, message)
             }
-            Some(_) => refuse("Range", format!("{number} is more than any count takes ({LARGEST_COUNT}): write less")),
+            Some(_) => refuse(
+                "Range",
+                format!("{} is more than any count takes ({LARGEST_COUNT}): write less", shape::shown(number.get())),
+            ),
             None => refuse(
                 "Form",
-                format!("{number} is no whole number between 0 and {LARGEST_COUNT}: write digits alone, such as 4"),
+                format!(
+                    "{} is no whole number between 0 and {LARGEST_COUNT}: write digits alone, such as 4",
+                    shape::shown(number.get())
+                ),
             ),
         },
         Input::Text(text) => {

@@ -79,6 +79,7 @@ fn an_item_may_be_written_in_several_ways(#[case] line: &str, #[case] id: Value)
 #[case::mixed_list(r#"{"in": ["a", 1]}"#)]
 #[case::list_with_a_huge_number(r#"{"in": ["a", 1e400]}"#)]
 #[case::half_a_character(r#"{"in": "\ud800"}"#)]
+#[case::half_a_character_as_id(r#"{"id": "\ud800", "in": "x"}"#)]
 #[case::two_values("\"a\" \"b\"")]
 #[case::another_kind(r#"{"kind": "path", "in": "x"}"#)]
 #[case::cut(r#"{"in": "x"#)]
@@ -407,7 +408,7 @@ fn a_manifest_is_read_up_to_8_mib() {
 #[case::kind(r#"{"size": "x"}"#, ItemError::Misnamed("size".to_owned()))]
 #[case::nothing(r#"{"id": "1", "note": "x"}"#, ItemError::NoInput)]
 fn an_object_without_in_is_told_what_to_name_so(#[case] line: &str, #[case] error: ItemError) {
-    assert_eq!(Item::parse(Kind::Size, line, 1), Err(error));
+    assert_eq!(Item::parse(Kind::Size, line, 1).unwrap_err(), error);
 }
 
 #[rstest]

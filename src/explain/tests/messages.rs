@@ -126,8 +126,11 @@ fn a_host_without_a_policy_is_refused_for_want_of_one() {
 #[case::fine(Kind::Duration, "\"0.5ns\"", "write whole nanoseconds")]
 #[case::huge(Kind::Count, "1e400", "1e400 is no whole number")]
 #[case::a_huge_size(Kind::Size, "{\"id\": 1e400, \"in\": -1e999}", "-1e999 is no whole number")]
-#[case::a_huge_span(Kind::Duration, "1e400", "1e400 has no unit")]
-#[case::digits(Kind::Count, "99999999999999999999999999", "is no whole number between")]
+#[case::a_huge_span(Kind::Duration, "1e400", "1e400 has no unit: write a string such as \"30s\"")]
+#[case::digits(Kind::Count, "99999999999999999999999999", "is more than any count takes")]
+#[case::digits_of_a_size(Kind::Size, "99999999999999999999999999", "more than any field takes (16Ti)")]
+#[case::seconds(Kind::Duration, "30.5", "such as \"30.5s\"")]
+#[case::seconds_with_an_exponent(Kind::Duration, "1E5", "such as \"30s\"")]
 #[case::a_fraction(Kind::Count, "4.0", "4.0 is no whole number")]
 fn an_item_of_no_meaning_is_invalid_and_told_what_to_write(#[case] kind: Kind, #[case] line: &str, #[case] part: &str) {
     let (judged, _) = run(kind, line);
@@ -150,4 +153,24 @@ fn a_file_that_is_too_much_is_called_so(#[case] text: String, #[case] part: &str
 fn what_the_parser_refuses_is_not_called_no_yaml(#[case] text: &str, #[case] end: &str) {
     let error = told(text, Format::Json).2.unwrap_err();
     assert!(error.ends_with(end) && error.contains("line 1 column") && !error.contains("no YAML"), "{error}");
+}
+
+#[test]
+fn what_is_written_comes_back_as_it_was_and_messages_stay_short() {
+    let told = |kind, line: &str| {
+        let mut output = Vec::new();
+        items(kind, None, line.as_bytes(), &mut output, Format::Json).unwrap();
+        String::from_utf8(output).unwrap()
+    };
+    for number in ["1e-400", "-0", "1E5", "18446744073709551616", "1.10"] {
+        let line = told(Kind::Size, &format!("{{\"id\": {number}, \"in\": {number}}}\n"));
+        assert!(line.starts_with(&format!("{{\"id\":{number},\"in\":{number},")), "{line}");
+    }
+    let line = told(Kind::Size, "{\"id\": 1e400, \"in\": -1e400}\n");
+    assert!(line.starts_with("{\"id\":\"1e400\",\"in\":\"-1e400\","), "{line}");
+    let long = "9".repeat(100_000);
+    for kind in [Kind::Size, Kind::Duration, Kind::Count, Kind::Path] {
+        assert!(told(kind, &long).len() < long.len() + 1_000, "{kind:?}");
+        assert!(told(kind, &format!("\"-{long}\"")).len() < long.len() + 1_000, "{kind:?}");
+    }
 }
