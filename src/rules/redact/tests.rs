@@ -15,6 +15,7 @@ mod bounds;
 mod headers;
 mod keys;
 mod ordinary;
+mod quotes;
 mod registered;
 mod shapes;
 mod shortcut;
