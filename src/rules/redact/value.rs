@@ -246,6 +246,8 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         let about = value.split_whitespace().any(speaks_of_a_secret);
         // A phrase may be a password: only what begins or speaks as prose about one is none.
         let prose = match key.kind {
+            // What a setting is given is its value, whatever it says.
+            Kind::Human if key.setting => false,
             Kind::Human => about || lower.split_whitespace().next().is_some_and(is_keyword),
             Kind::Machine | Kind::Authorization | Kind::Cookie => true,
         };
@@ -254,7 +256,9 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     }
     let digit = value.bytes().any(|b| b.is_ascii_digit());
     let name = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:$>".contains(&b));
-    let naming = name && NAMING.iter().any(|n| lower.contains(n)) && !(digit && value.len() > 24);
+    // `password: Secret77`: alone in its line a name of a person's secret is followed by a value.
+    let chosen = digit && key.kind == Kind::Human && key.line;
+    let naming = name && !chosen && NAMING.iter().any(|n| lower.contains(n)) && !(digit && value.len() > 24);
     if quoted {
         return (!naming || digit)
             && (key.kind == Kind::Human || key.loud || key.query || is_random_enough(value, digit));
@@ -366,7 +370,7 @@ pub(super) fn is_encoded_reference(value: &[u8]) -> bool {
         let decoded = signs.iter().fold(value.to_owned(), |text, (escape, sign)| {
             text.replace(escape, sign).replace(&escape.to_ascii_lowercase(), sign)
         });
-        decoded != value && !decoded.contains('%') && is_reference(&decoded)
+        !decoded.contains('%') && is_reference(&decoded)
     })
 }
 

@@ -27,6 +27,8 @@ use super::*;
 #[case::a_backslash_at_the_end_of_nested(r#"ab\\"c"#, '"', 1, 4)]
 #[case::nested_twice(r#"ab\\\"c"#, '"', 3, 2)]
 #[case::fewer_backslashes(r#"ab\"c"#, '"', 3, 2)]
+#[case::an_escaped_single_one_in_nested(r#"ab\\'cd"e"#, '\'', 1, 7)]
+#[case::another_escape_in_nested(r#"ab\\cd\"e"#, '"', 1, 6)]
 #[case::single_in_nested(r#"ab\"c'"#, '\'', 1, 2)]
 fn a_value_in_quotes_ends_at_its_quote(
     #[case] text: &str,
