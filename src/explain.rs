@@ -24,7 +24,7 @@ pub use print::Format;
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// One entry of `egress.allow` or `egress.deny`.
+    /// One entry of `egress.allow`.
     EgressEntry,
     /// All entries of `egress.allow`; `in` is the list of them.
     EgressEntryList,
@@ -36,11 +36,11 @@ pub enum Kind {
     Path,
     /// A variable, `NAME=value`.
     Env,
-    /// A number of bytes, as in `limits.output`.
+    /// A number of bytes of any field; `null` is the default of `limits.output`.
     Size,
-    /// A span of time, as in `limits.timeout`.
+    /// A span of time of any field, under `--policy` the `timeout` of a Run; `null` is the default of `limits.timeout`.
     Duration,
-    /// A whole number, as in `limits.parallelRuns`.
+    /// A whole number of any field; `null` is the default of `limits.parallelRuns`.
     Count,
     /// Text that is redacted, as output and code are.
     Text,

@@ -58,6 +58,11 @@ pub enum ItemError {
     /// A value that no item is.
     #[error("`in` is {0}: write a string, a number, null, or a list of strings that are joined")]
     Input(&'static str),
+    /// A list by itself where one host is asked for.
+    #[error(
+        "this is a list, and `{0}` takes one: ask for `egress-entry-list`, or write {{\"in\": […]}} for parts that are joined"
+    )]
+    List(&'static str),
     /// Another kind than was asked for.
     #[error("the item is of kind `{0}`, and `{1}` was asked for: judge each kind on its own")]
     Kind(String, &'static str),
@@ -70,6 +75,9 @@ impl Item {
     /// From a line. Fields other than `id`, `in`, `allow` and `kind` are for the reader and are left alone.
     pub fn parse(kind: Kind, line: &str, number: usize) -> Result<Self, ItemError> {
         let value: &RawValue = serde_json::from_str(line).map_err(|_| ItemError::Json)?;
+        if value.get().starts_with('[') && matches!(kind, Kind::EgressEntry | Kind::EgressHost) {
+            return Err(ItemError::List(kind.as_str()));
+        }
         if !value.get().starts_with('{') {
             return Ok(Self { id: line_number(number)?, input: input(kind, value)?, allow: None });
         }

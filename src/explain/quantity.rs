@@ -57,6 +57,9 @@ pub(super) fn size(input: &Input, policy: Option<&PolicyReport>) -> Judgement {
         },
         Input::Number(number) => match whole(number.get()) {
             Some(bytes) => bytes,
+            None if number.get().starts_with('-') => {
+                return refuse("Range", format!("{} is negative: {SIZE}", shape::shown(number.get())));
+            }
             None => {
                 let number = shape::shown(number.get());
                 return refuse("Type", format!("{number} is no whole number of bytes: {SIZE}; {}", shape::EXPONENT));

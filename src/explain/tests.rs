@@ -80,6 +80,7 @@ fn an_item_may_be_written_in_several_ways(#[case] line: &str, #[case] id: Value)
 #[case::list_with_a_huge_number(r#"{"in": ["a", 1e400]}"#)]
 #[case::half_a_character(r#"{"in": "\ud800"}"#)]
 #[case::half_a_character_as_id(r#"{"id": "\ud800", "in": "x"}"#)]
+#[case::a_list_by_itself(r#"["pypi.org", "example.com"]"#)]
 #[case::two_values("\"a\" \"b\"")]
 #[case::another_kind(r#"{"kind": "path", "in": "x"}"#)]
 #[case::cut(r#"{"in": "x"#)]

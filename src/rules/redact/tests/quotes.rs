@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::value::{Bare, Opening, closes, open, quoted_len};
+use super::value::{Bare, Opening, closes, open, quote, quoted_len};
 use super::*;
 
 #[rstest]
@@ -136,4 +136,13 @@ fn a_quote_closes_a_string_where_json_goes_on(#[case] after: &str, #[case] expec
 #[case(Bare::Setting, "a\"b", 1)]
 fn a_value_without_quotes_ends_at_what_parts_it(#[case] bare: Bare, #[case] text: &str, #[case] len: usize) {
     assert_eq!(bare.len(text.as_bytes()), len);
+}
+
+#[rstest]
+#[case(&[0, 2, 4, 8], "\"")]
+#[case(&[1, 5, 9], "\\\"")]
+#[case(&[3, 11, 19], "\\\\\\\"")]
+#[case(&[7, 15], "")]
+fn a_mask_in_place_of_a_number_has_the_quotes_of_its_depth(#[case] slashes: &[usize], #[case] expected: &str) {
+    assert!(slashes.iter().all(|slashes| quote(*slashes) == expected), "{slashes:?}");
 }
