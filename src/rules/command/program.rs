@@ -132,8 +132,8 @@ pub(super) fn targets(words: &[String], wget: bool) -> Vec<&str> {
         } else if word.len() > 1 && word.starts_with('-') {
             let letters = word.get(1..).unwrap_or_default();
             match letters.char_indices().find(|(_, c)| short.contains(*c) || (*c == 'x' && !wget)) {
-                // A file with URLs, or the URL of one.
-                Some((at, 'i')) if wget => {
+                // Of wget: a file with URLs, or the URL of one.
+                Some((at, 'i')) => {
                     let glued = letters.get(at + 1..).filter(|value| !value.is_empty());
                     found.extend(glued.or_else(|| words.next()).filter(|value| value.contains("://")));
                 }

@@ -158,9 +158,7 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     let (inner, quote) = match inner.split_last() {
         Some((q @ (b'"' | b'\''), rest)) => (rest, Some(*q)),
         // `[password] => …` of PHP.
-        _ if tail(inner, |b| class::is(b, class::NAME)).len() + 1 < inner.len() && inner.len() < text.len() => {
-            (inner, None)
-        }
+        _ if tail(inner, |b| class::is(b, class::NAME)).len() + 1 < inner.len() => (inner, None),
         _ => (text, None),
     };
     let open = trim_end(inner, b"\\");

@@ -148,3 +148,12 @@ fn the_proxies_of_git_are_settings_of_one_command(#[case] given: &str, #[case] e
     let words = words(given);
     assert_eq!(proxies(&words).collect::<Vec<_>>().join(" "), expected);
 }
+
+#[rstest]
+#[case("watch", true)]
+#[case("/usr/bin/su", true)]
+#[case("sudo", false)]
+#[case("suwatch", false)]
+fn some_wrappers_take_a_command_in_one_word(#[case] program: &str, #[case] expected: bool) {
+    assert_eq!(wraps_text(program), expected);
+}

@@ -75,3 +75,45 @@ fn settings_of_connections_are_told_from_commands(#[case] text: &str, #[case] se
 fn a_name_counts_by_its_last_words(#[case] name: &str, #[case] expected: Option<Kind>) {
     assert_eq!(kind(name, false), expected);
 }
+
+#[rstest]
+#[case::plain("access_token", "access_token", "access_token")]
+#[case::a_line_of_json("ntoken", "x\\ntoken", "token")]
+#[case::no_escape("ntoken", "x ntoken", "ntoken")]
+#[case::another_letter("btoken", "x\\btoken", "btoken")]
+#[case::percent("3Ftoken", "a%3Ftoken", "token")]
+#[case::percent_of_a_name("access_token", "%access_token", "cess_token")]
+#[case::no_percent("zztoken", "a%zztoken", "zztoken")]
+#[case::half_a_percent("3gtoken", "a%3gtoken", "3gtoken")]
+#[case::unicode("u0026token", "a\\u0026token", "token")]
+#[case::no_unicode("u002gtoken", "a\\u002gtoken", "u002gtoken")]
+#[case::unicode_without_its_backslash("u0026token", "a/u0026token", "u0026token")]
+#[case::short("3", "a%3", "3")]
+fn a_name_begins_behind_an_escape(#[case] name: &str, #[case] text: &str, #[case] expected: &str) {
+    assert_eq!(key::unescaped(name.as_bytes(), text.as_bytes()), expected.as_bytes());
+}
+
+#[rstest]
+#[case("pw", true)]
+#[case("xPass", true)]
+#[case("Secret", true)]
+#[case("sig", true)]
+#[case("credential", true)]
+#[case("COOKIE", true)]
+#[case("token", true)]
+#[case("apiKey", true)]
+#[case("auth", true)]
+#[case("jwt", true)]
+#[case("pa", false)]
+#[case("sec", false)]
+#[case("crew", false)]
+#[case("cooking", false)]
+#[case("tone", false)]
+#[case("kept", false)]
+#[case("aunt", false)]
+#[case("jw", false)]
+#[case("p", false)]
+#[case("", false)]
+fn most_names_hold_no_part_of_that_of_a_secret(#[case] name: &str, #[case] expected: bool) {
+    assert_eq!(key::may_name(name.as_bytes()), expected);
+}
