@@ -240,3 +240,19 @@ proptest! {
         prop_assert!(captured.truncated || kept == whole);
     }
 }
+
+#[test]
+fn half_a_character_is_dropped_where_a_long_mask_cuts_it_and_kept_where_nothing_does() {
+    let captured = |cap, stderr: &[u8]| {
+        let mut capture = Capture::new(cap, "");
+        capture.push(Source::Stdout, "PASSWORD=a1b2 é".as_bytes());
+        capture.push(Source::Stderr, stderr);
+        capture.finish(&Redactor::default())
+    };
+    let out = captured(19, b"");
+    assert_eq!((out.stdout.text.as_deref(), out.over_cap), (Some("PASSWORD=REDACTED "), false));
+    // Of 20 and 3 bytes 18 and 3 fit.
+    let out = captured(21, b"ab\xc3");
+    assert_eq!(out.stdout.text.as_deref(), Some("PASSWORD=REDACTED "));
+    assert_eq!((out.stderr.text, out.stderr.base64.as_deref()), (None, Some("YWLD")));
+}
