@@ -26,6 +26,7 @@ use super::*;
 #[case::escaped_in_nested(r#"ab\\\"c\"d"#, '"', 1, 7)]
 #[case::a_backslash_at_the_end_of_nested(r#"ab\\"c"#, '"', 1, 4)]
 #[case::nested_twice(r#"ab\\\"c"#, '"', 3, 2)]
+#[case::two_backslashes_of_three(r#"ab\\"c"#, '"', 3, 2)]
 #[case::fewer_backslashes(r#"ab\"c"#, '"', 3, 2)]
 #[case::an_escaped_single_one_in_nested(r#"ab\\'cd"e"#, '\'', 1, 7)]
 #[case::another_escape_in_nested(r#"ab\\cd\"e"#, '"', 1, 6)]
