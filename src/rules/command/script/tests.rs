@@ -52,6 +52,8 @@ fn a_string_counts_whole(#[case] text: &str, #[case] expected: &str) {
 #[rstest]
 #[case::one("os.system('curl a')", "sh curl a")]
 #[case::escapes(r"system('a\tb\nc\x41\u0042')", "sh a\tb\ncAB")]
+#[case::escapes_in_braces(r"system('\x{0041}b\u{00042}c')", "sh AbBc")]
+#[case::a_brace_behind_an_escape(r"system('\x41}b')", "sh A}b")]
 #[case::list("subprocess.run(['curl', 'a'])", "run curl,a")]
 #[case::words("execFile('curl', ['a', 'b'])", "run curl,a,b")]
 #[case::nothing("system()", "")]
