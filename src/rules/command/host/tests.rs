@@ -170,3 +170,12 @@ fn hosts_behind_the_first_and_the_last_signs_count(#[case] first: &str, #[case] 
     let text = format!("http://user@{first}{}@{last}/", "@x".repeat(between));
     assert_eq!(url(&text, &Effort::new()).is_some(), found);
 }
+
+#[test]
+fn effort_that_is_spent_once_is_spent() {
+    let effort = Effort::new();
+    assert!(!effort.is_spent());
+    assert!(effort.spend(&["x".repeat(SPELLINGS - 1)]) && !effort.is_spent());
+    assert!(!effort.spend(&["xx".to_owned()]) && effort.is_spent());
+    assert!(!effort.spend(&["x".to_owned()]));
+}
