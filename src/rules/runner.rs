@@ -200,8 +200,7 @@ impl Guard {
             return None;
         }
         // The guest's clock may step back; a negative span is none. One too long to write passes any timeout.
-        let span = end - start;
-        let ran = if span < 0.0 { Duration::ZERO } else { Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX) };
+        let ran = Duration::try_from_secs_f64((end - start).max(0.0)).unwrap_or(Duration::MAX);
         Some(Self::Record { code, ran })
     }
 }
