@@ -145,6 +145,13 @@ mod tests {
     }
 
     #[test]
+    fn digests_are_the_first_half_of_sha3() {
+        // As `hashlib.sha3_256` of Python gives them.
+        assert_eq!(user_digest("alice"), "a7dcef9aef26202fce82a7c7d6672afb");
+        assert_eq!(conversation_session("research", "conv-42"), "c-f21e7ae03a09a2fb6636c806b8682398");
+    }
+
+    #[test]
     fn components_cannot_run_into_each_other() {
         let name = |k| sprite_name(&secret(), "inst", k).unwrap();
         assert_ne!(name(key("a-b", "c", "x")), name(key("a", "b-c", "x")));

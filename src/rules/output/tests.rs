@@ -207,11 +207,11 @@ fn where_masks_are_longer_than_what_they_hide_each_stream_has_half_of_the_cap() 
 #[test]
 fn what_moves_up_behind_a_long_mask_is_decided_with_all_that_follows() {
     // The mask makes room for text past the cap, up to where the operator stopped looking: in the middle of a token.
-    let long = format!("password=\"{}\"\n", "x1Y".repeat(4000));
+    let long = format!("password=\"{}\"\n", "x1Y".repeat(LOOKAHEAD / 3 + 100));
     let cap = 13_000;
     let value = "a value that is registered";
     let cut = cap + LOOKAHEAD - value.len() / 2;
-    let text = format!("{long}{}{value} and more\n", "word ".repeat(4000).get(..cut - long.len()).unwrap());
+    let text = format!("{long}{}{value} and more\n", "word ".repeat(LOOKAHEAD).get(..cut - long.len()).unwrap());
     let captured = stored(&text, cap as u64, text.len(), &Redactor::new(&[value]).unwrap());
     let kept = captured.stdout.text.unwrap();
     assert!(kept.starts_with("password=\"REDACTED\"\nword word"), "{kept:.60}");
