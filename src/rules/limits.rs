@@ -106,6 +106,12 @@ mod tests {
     }
 
     #[test]
+    fn no_policy_passes_these() {
+        let Limits { output, command, stdin, .. } = Limits::MAXIMA;
+        assert_eq!([output, command, stdin], [131_072, 65_536, 524_288]);
+    }
+
+    #[test]
     fn a_run_may_ask_for_less_and_not_for_more() {
         let limits = limits(30, 1);
         assert_eq!(limits.timeout_for(Some(Duration::from_secs(20))), Ok(Duration::from_secs(20)));
