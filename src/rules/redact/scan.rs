@@ -205,7 +205,11 @@ impl Scanner {
                 let escaped = if breaks.first() == Some(&b'\\') { escape_len(breaks) } else { 1 };
                 Step::Keep(header + escaped)
             }
-            None => Step::Keep(1),
+            // A ruler is passed at once, up to where the dashes of a block could stand.
+            None => {
+                let dashes = place.ahead.iter().take(64).take_while(|b| **b == b'-').count();
+                Step::Keep(dashes.saturating_sub(5).max(1))
+            }
         }
     }
 

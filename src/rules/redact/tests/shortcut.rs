@@ -91,6 +91,13 @@ fn ordinary_text_is_passed_at_once() {
     assert!(machine.pass().1 < 100, "{}", machine.pass().1);
 }
 
+#[test]
+fn a_ruler_is_passed_in_few_steps() {
+    let mut machine = Machine::new(Counting(Scanner::default(), 0));
+    machine.run(&"-".repeat(1000), true, &mut String::new(), &mut Hits::default(), &mut ());
+    assert!(machine.pass().1 < 40, "{}", machine.pass().1);
+}
+
 /// The shortcut does not count down what the scanner has judged: it must not be taken there.
 #[rstest]
 #[case::behind_a_path(&["see /usr/share/doc/packages/of/this/machine then ", "4aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF"], "see /usr/share/doc/packages/of/this/machine then REDACTED")]
