@@ -172,10 +172,11 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
     if name.is_empty() || name.len() > 80 {
         return None;
     }
-    let query = PARAMETER.iter().any(|sign| before.ends_with(sign));
+    let may = may_name(whole.as_bytes());
+    let query = may && PARAMETER.iter().any(|sign| before.ends_with(sign));
     // Outside of JSON `\token` may be the name itself.
     let other = || if whole.len() > name.len() { kind(whole, query) } else { None };
-    let kind = if may_name(whole.as_bytes()) { kind(name, query).or_else(other) } else { None };
+    let kind = if may { kind(name, query).or_else(other) } else { None };
     let kind = kind.or_else(|| typed(before, name))?;
     let before = match quote {
         Some(quote) => trim_end(before.strip_suffix(&[quote]).unwrap_or(before), b"\\"),
