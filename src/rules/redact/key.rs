@@ -199,10 +199,16 @@ pub(super) fn behind(text: &[u8], begins: bool) -> Option<Key> {
         first: (starts && lead.is_empty()) || lead.ends_with(b"\\n"),
         line: starts && lead.is_empty(),
         item: matches!(lead.last(), Some(b'{' | b',' | b'[' | b'(' | b';')),
-        open: [b'"', b'\''].into_iter().find(|quote| starts && line.iter().filter(|b| *b == quote).count() % 2 == 1),
+        open: [b'"', b'\''].into_iter().find(|quote| starts && is_open(line, *quote)),
         setting: !loud && quote.is_none() && is_setting(line, name),
         indent,
     })
+}
+
+/// Whether a string goes on where the line ends: its quotes are not paired.
+fn is_open(line: &[u8], quote: u8) -> bool {
+    // So many parts as there are quotes, and one more.
+    line.split(|byte| *byte == quote).count() % 2 == 0
 }
 
 /// What a parameter of a URL stands behind, as it is and as it is encoded in HTML, in a part of a URL and in JSON.
