@@ -110,6 +110,18 @@ impl MakeWriter<'_> for Written {
     }
 }
 
+/// A call that fails, where nobody listens.
+async fn a_call_of_another_thread() {
+    let call = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (address, _) = server::http(|request| answer(404, "", request)).await;
+            super::client(&address.to_string(), "none", |_| {}).get("one").await.unwrap_err();
+        });
+    };
+    tokio::task::spawn_blocking(move || std::thread::spawn(call).join().unwrap()).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_token_is_in_no_line_error_or_debug_though_the_server_echoes_it() {
     let token = ["tok", "en-of-", "the-echo"].concat();
@@ -119,7 +131,10 @@ async fn the_token_is_in_no_line_error_or_debug_though_the_server_echoes_it() {
         .with_max_level(LevelFilter::TRACE)
         .with_ansi(false)
         .finish();
+    // With one subscriber alone, whoever comes to a span first decides for all threads whether anybody listens; other tests have none.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _guard = tracing::subscriber::set_default(subscriber);
+    a_call_of_another_thread().await;
     let mut shown = String::new();
     for status in [400, 401, 403, 404, 409, 429, 500, 502, 503] {
         // Head and body, the header of the answer too.
