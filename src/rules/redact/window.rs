@@ -86,6 +86,19 @@ impl<P: Pass> Machine<P> {
 
     /// Takes a chunk and appends what is decided by now.
     pub(super) fn feed(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
+        let mut rest = chunk;
+        // A large chunk goes in by pieces, so that the memory that stays does not depend on the sender.
+        loop {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(self.pass.ahead()));
+            if after.is_empty() {
+                return self.take(piece, last, out, hits);
+            }
+            self.take(piece, false, out, hits);
+            rest = after;
+        }
+    }
+
+    fn take(&mut self, chunk: &str, last: bool, out: &mut String, hits: &mut Hits) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.push_str(chunk);
         self.run(&buffer, last, out, hits, &mut ());
@@ -172,4 +185,23 @@ impl<P: Pass> Machine<P> {
 /// The place so many bytes on, moved to the end of a character.
 fn advance(text: &str, at: usize, count: usize) -> usize {
     text.ceil_char_boundary((at + count).min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::Scanner;
+    use super::*;
+
+    #[test]
+    fn a_large_chunk_leaves_no_large_buffer() {
+        let mut machine = Machine::new(Scanner::default());
+        let (mut out, mut hits) = (String::new(), Hits::default());
+        let chunk = "word ".repeat(200_000);
+        for _ in 0..2 {
+            machine.feed(&chunk, false, &mut out, &mut hits);
+            assert!(machine.buffer.capacity() <= 5 * machine.pass.ahead(), "{}", machine.buffer.capacity());
+        }
+        machine.feed("", true, &mut out, &mut hits);
+        assert!(out == chunk.repeat(2));
+    }
 }
