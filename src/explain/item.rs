@@ -87,7 +87,7 @@ impl Item {
         {
             return Err(ItemError::Kind(of, kind.as_str()));
         }
-        let allow = fields.remove("allow").map(|allow| strings(read(allow)).ok_or(ItemError::Allow)).transpose()?;
+        let allow = fields.remove("allow").map(|allow| strings(allow, ItemError::Allow)).transpose()?;
         let id = fields.remove("id").filter(|id| id.get() != "null");
         let id = id.map_or_else(|| line_number(number), readable)?;
         let input = match fields.remove("in") {
@@ -135,9 +135,7 @@ fn input(kind: Kind, value: &RawValue) -> Result<Input, ItemError> {
         return Ok(Input::Number(value.to_owned()));
     }
     if value.get().starts_with('[') {
-        let parts: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| ItemError::Json)?;
-        let parts = parts.into_iter().map(|part| string(part).unwrap_or(Err(ItemError::Input(MIXED))));
-        let parts = parts.collect::<Result<Vec<String>, ItemError>>()?;
+        let parts = strings(value, ItemError::Input("a list of other things than strings"))?;
         return Ok(if kind == Kind::EgressEntryList { Input::Entries(parts) } else { Input::Text(parts.concat()) });
     }
     match string(value) {
@@ -154,16 +152,10 @@ fn string(value: &RawValue) -> Option<Result<String, ItemError>> {
     value.get().starts_with('"').then(|| serde_json::from_str(value.get()).map_err(|_| ItemError::Json))
 }
 
-const MIXED: &str = "a list of other things than strings";
-
-fn strings(value: Value) -> Option<Vec<String>> {
-    let Value::Array(list) = value else { return None };
-    list.into_iter()
-        .map(|part| match part {
-            Value::String(text) => Some(text),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
-        })
-        .collect()
+/// The strings of a list; what is none is an error `otherwise`.
+fn strings(value: &RawValue, otherwise: ItemError) -> Result<Vec<String>, ItemError> {
+    let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else { return Err(otherwise) };
+    parts.into_iter().map(|part| string(part).unwrap_or_else(|| Err(otherwise.clone()))).collect()
 }
 
 /// Lines, each bounded. The outer error is of reading.
