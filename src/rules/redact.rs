@@ -8,6 +8,7 @@
 
 mod address;
 mod argument;
+mod assignment;
 mod authorization;
 mod bytes;
 mod class;
