@@ -7,11 +7,11 @@ ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY src ./src
-# The manifest names them; they are not built.
+COPY crates ./crates
+# The manifests name them; they are not built.
 COPY tests ./tests
-COPY benches* ./benches
-COPY examples* ./examples
-RUN cargo build --release --locked --bin sprite-operator
+COPY benches ./benches
+RUN cargo build --release --locked --package sprite-operator
 
 # glibc of the same Debian, root certificates, a user `nonroot`, no shell.
 FROM gcr.io/distroless/cc-debian12:nonroot

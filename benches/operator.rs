@@ -14,35 +14,28 @@
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::doc_markdown,
-    missing_docs,
-    dead_code,
     reason = "a bench fails by panicking, and prints"
 )]
-
-#[path = "../tests/it/support/mod.rs"]
-mod support;
 
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
+use api::Run;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
+use rules::runner::{Launch, start_marker};
 use serde_json::json;
-use sprite_operator::{
-    api::Run,
-    rules::runner::{Launch, start_marker},
-    sprites::{Client, Config, ExecRequest, TokenSource},
-};
-use support::{
-    Tenant,
+use sprites::{Client, Config, ExecRequest, TokenSource};
+use test_support::{
+    TestEnv,
+    environment::{condition_of_run, until},
     process::resident,
-    tenant::{condition_of_run, until},
 };
 
 const RUNS: usize = 200;
@@ -57,24 +50,24 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         println!("bench: starting a control plane, spritesd and an operator");
-        let tenant = Tenant::new().await;
-        let session = tenant.ready_session("bench").await;
+        let env = TestEnv::new().await;
+        let session = env.ready_session("bench").await;
         let status = session.status.clone().unwrap();
         let sprite = status.sprite.unwrap().name;
         let nonce = status.lockdown.unwrap().nonce.unwrap();
-        let client = sprites(&tenant);
+        let client = sprites(&env);
 
         println!("bench: {RUNS} warm Runs, one after the other ({WARM_UP} more to warm up)");
-        let mut watch = watch(&tenant);
+        let mut watch = watch(&env);
         for n in 0..WARM_UP {
-            one_run(&tenant, &mut watch, &format!("warm{n}")).await;
+            one_run(&env, &mut watch, &format!("warm{n}")).await;
         }
-        let before = writes(&tenant).await;
+        let before = writes(&env).await;
         let mut runs = Vec::new();
         for n in 0..RUNS {
-            runs.push(one_run(&tenant, &mut watch, &format!("run{n}")).await);
+            runs.push(one_run(&env, &mut watch, &format!("run{n}")).await);
         }
-        let after = settled_writes(&tenant).await;
+        let after = settled_writes(&env).await;
 
         println!("bench: the same command by exec on spritesd, and by the same runner sent by hand, {RUNS} times each");
         let (mut direct, mut by_hand) = (Vec::new(), Vec::new());
@@ -88,27 +81,27 @@ fn main() {
         report_latency(&mut runs, &mut direct, &mut by_hand);
         report_writes(&before, &after);
         drop(watch);
-        drop(tenant);
+        drop(env);
 
         println!("bench: resident memory with 0 and with {SESSIONS} sessions (suspended)");
         memory().await;
     });
 }
 
-fn sprites(tenant: &Tenant) -> Client {
-    let token = TokenSource::File(tenant.dir.path().join("token"));
-    Client::new(Config::new(tenant.sprites_url.parse().unwrap(), token)).unwrap()
+fn sprites(env: &TestEnv) -> Client {
+    let token = TokenSource::File(env.dir.path().join("token"));
+    Client::new(Config::new(env.sprites_url.parse().unwrap(), token)).unwrap()
 }
 
 type Watch = std::pin::Pin<Box<dyn futures::Stream<Item = Result<Run, watcher::Error>>>>;
 
-fn watch(tenant: &Tenant) -> Watch {
-    watcher(tenant.runs(), watcher::Config::default()).default_backoff().applied_objects().boxed_local()
+fn watch(env: &TestEnv) -> Watch {
+    watcher(env.runs(), watcher::Config::default()).default_backoff().applied_objects().boxed_local()
 }
 
-async fn one_run(tenant: &Tenant, watch: &mut Watch, name: &str) -> Duration {
+async fn one_run(env: &TestEnv, watch: &mut Watch, name: &str) -> Duration {
     let begun = Instant::now();
-    tenant.bash(name, "bench", "echo hello").await;
+    env.bash(name, "bench", "echo hello").await;
     loop {
         let run = watch.try_next().await.unwrap().unwrap();
         if run.name_any() == name && condition_of_run(&run, "Finished") == Some("True") {
@@ -169,9 +162,9 @@ fn report_latency(runs: &mut [Duration], direct: &mut [Duration], by_hand: &mut 
 }
 
 /// Writes that the API server has counted, by resource and subresource.
-async fn writes(tenant: &Tenant) -> BTreeMap<String, f64> {
+async fn writes(env: &TestEnv) -> BTreeMap<String, f64> {
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
-    let text = tenant.client.request_text(request).await.unwrap();
+    let text = env.client.request_text(request).await.unwrap();
     let mut counts = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
         let label = |name: &str| {
@@ -193,13 +186,13 @@ async fn writes(tenant: &Tenant) -> BTreeMap<String, f64> {
 }
 
 /// The counts once the last Event came through.
-async fn settled_writes(tenant: &Tenant) -> BTreeMap<String, f64> {
+async fn settled_writes(env: &TestEnv) -> BTreeMap<String, f64> {
     until("the last Event", async || {
         let last = format!("run{}", RUNS - 1);
-        (!tenant.events("Run", &last).await.is_empty()).then_some(())
+        (!env.events("Run", &last).await.is_empty()).then_some(())
     })
     .await;
-    writes(tenant).await
+    writes(env).await
 }
 
 fn report_writes(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) {
@@ -220,21 +213,21 @@ fn report_writes(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) 
 }
 
 async fn memory() {
-    let tenant = Tenant::new().await;
-    tenant.listen().await;
+    let env = TestEnv::new().await;
+    env.listen().await;
     until("it holds the Lease", async || {
-        tenant.operator.as_ref().unwrap().said().contains("switch changed").then_some(())
+        env.operator.as_ref().unwrap().said().contains("switch changed").then_some(())
     })
     .await;
     // Lists and watches are set up; what follows is steady.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let pid = tenant.operator.as_ref().unwrap().pid();
+    let pid = env.operator.as_ref().unwrap().pid();
     let empty = resident(pid);
     stream::iter(0..SESSIONS)
-        .for_each_concurrent(16, async |n| tenant.session(&format!("s{n}"), json!({"suspend": true})).await)
+        .for_each_concurrent(16, async |n| env.session(&format!("s{n}"), json!({"suspend": true})).await)
         .await;
     until("every session is seen", async || {
-        let all = tenant.sessions().list(&kube::api::ListParams::default()).await.unwrap();
+        let all = env.sessions().list(&kube::api::ListParams::default()).await.unwrap();
         let seen = all.iter().filter(|s| s.status.as_ref().is_some_and(|s| s.phase.is_some())).count();
         (seen == SESSIONS).then_some(())
     })

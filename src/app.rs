@@ -16,7 +16,6 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    api::names::{INSTALLATION_CONFIG_MAP, LEASE},
     cli::Config,
     controllers::{
         context::{SecretFile, Settings},
@@ -27,8 +26,8 @@ use crate::{
         health::{self, Readiness},
         metrics::Metrics,
     },
-    sprites,
 };
+use api::names::{INSTALLATION_CONFIG_MAP, LEASE};
 
 /// How long what is under way may take to end once a stop was asked for.
 const GRACE: Duration = Duration::from_secs(20);

@@ -7,12 +7,9 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand};
 use url::Url;
 
-use crate::{
-    api::values::GoDuration,
-    explain,
-    kubernetes::scope::Scope,
-    sprites::{self, TokenSource},
-};
+use crate::{explain, kubernetes::scope::Scope};
+use api::values::GoDuration;
+use sprites::TokenSource;
 
 /// Runs untrusted agent code in Fly Sprites, driven by Kubernetes resources.
 #[derive(Debug, Parser)]

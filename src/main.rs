@@ -8,7 +8,7 @@ use std::{
 
 use clap::Parser;
 use sprite_operator::{
-    api, app,
+    app,
     cli::{Cli, Command, ExplainArgs, RunArgs},
     explain::{self, Format, Kind, PolicyReport},
 };

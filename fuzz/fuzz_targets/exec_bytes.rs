@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sprite_operator::sprites::{ExecEvent, replay};
+use sprites::{ExecEvent, replay};
 
 fn events(pieces: Vec<Vec<u8>>) -> Vec<ExecEvent> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

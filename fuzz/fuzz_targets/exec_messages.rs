@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use sprite_operator::sprites::{ExecEvent, replay};
+use sprites::{ExecEvent, replay};
 
 #[derive(Arbitrary, Debug)]
 enum Said {

@@ -13,10 +13,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    api::names::{SWITCH_CONFIG_MAP, SWITCH_KEY},
-    kubernetes::apply::brief,
-};
+use crate::kubernetes::apply::brief;
+use api::names::{SWITCH_CONFIG_MAP, SWITCH_KEY};
 
 /// How often the switch is read.
 const POLL: Duration = Duration::from_secs(2);

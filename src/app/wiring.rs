@@ -16,24 +16,22 @@ use tokio_util::sync::CancellationToken;
 use super::GRACE;
 use crate::{
     access::switch::{self, Switch},
-    api::{ExecutionPolicy, Run, SandboxSession},
     controllers::{
         context::{Context, SecretFile, Settings, Waiting},
         driver::{Controller, Next, Waker, Wakes},
         error::Error,
-        policy, relate, run,
-        run::{executions::Executions, reads::Reads},
+        policy, relate,
+        run::{self, executions::Executions, reads::Reads},
         secrets::OwnSecrets,
-        session,
-        session::memory::Memories,
+        session::{self, memory::Memories},
     },
     kubernetes::{
         lease,
         scope::{self, Cache, Guarded, Scope, Scoped},
     },
     serve::{health::Readiness, metrics::Metrics},
-    sprites,
 };
+use api::{ExecutionPolicy, Run, SandboxSession};
 
 /// How long the first reading of the switch is waited for.
 const FIRST_READING: Duration = Duration::from_secs(10);

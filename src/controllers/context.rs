@@ -25,18 +25,15 @@ use super::{
 };
 use crate::{
     access::switch::Switch,
-    api::{
-        ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec,
-        names::{CODE_EXECUTION_ENABLED, CODE_EXECUTION_LABEL},
-    },
     kubernetes::{lease, scope::Cache},
-    rules::{
-        redact::Redactor,
-        session_name::{SecretError, SessionSecret},
-    },
     serve::{health::Readiness, metrics::Metrics},
-    sprites,
 };
+use api::{
+    ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec,
+    names::{CODE_EXECUTION_ENABLED, CODE_EXECUTION_LABEL},
+};
+use redact::Redactor;
+use rules::session_name::{SecretError, SessionSecret};
 
 /// What the operator was started with.
 #[derive(Debug, Clone)]

@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{
-    kubernetes::{apply, lease},
-    sprites,
-};
+use crate::kubernetes::{apply, lease};
 
 /// What went wrong.
 #[derive(Debug, Error)]

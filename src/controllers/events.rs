@@ -12,7 +12,8 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::timeout;
 
-use crate::{api::conditions::cut, serve::metrics::Metrics};
+use crate::serve::metrics::Metrics;
+use api::conditions::cut;
 
 /// Who reports.
 const CONTROLLER: &str = "sprite-operator";

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Context, Tenant};
 use crate::{
     access::switch::Switch,
-    api::{ExecutionPolicy, Run},
     kubernetes::scope::{Changes, Scoped},
-    rules::outcome::Stop,
 };
+use api::{ExecutionPolicy, Run};
+use rules::outcome::Stop;
 
 /// The switch starts and stops everything.
 pub async fn switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, stop: CancellationToken) {

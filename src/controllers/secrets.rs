@@ -12,7 +12,8 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::rules::{egress::hex, redact::Redactor};
+use redact::Redactor;
+use rules::egress::hex;
 
 /// How many values that were rotated away are remembered.
 const REMEMBERED: usize = 16;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{ResourceExt, core::DeserializeGuard};
 
-use crate::api::SandboxSession;
+use api::SandboxSession;
 
 /// A session as a Run sees it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use serde_saphyr::{Error, budget::BudgetBreach};
 
 use super::manifest::ManifestError;
 use super::shape::shown;
-use crate::api::{GROUP, VERSION};
+use api::{GROUP, VERSION};
 
 /// Most documents of a file.
 const DOCUMENTS: usize = 1024;

@@ -8,14 +8,14 @@ use super::item::{Input, Item};
 use super::manifest::PolicyReport;
 use super::shape::shown;
 use super::{Kind, quantity};
-use crate::api::execution_policy::ExecutionPolicySpec;
-use crate::api::reasons::{PolicyReason, RunReason};
 use crate::controllers::policy::compile::bounds;
-use crate::rules::command::{self, DenyList};
-use crate::rules::egress::{self, Demand, EgressError, Mode, Pattern, PatternError, Rule, matching};
-use crate::rules::environment::{self, EnvironmentError};
-use crate::rules::path::{self, PathError};
-use crate::rules::redact::Redactor;
+use api::execution_policy::ExecutionPolicySpec;
+use api::reasons::{PolicyReason, RunReason};
+use redact::Redactor;
+use rules::command::{self, DenyList};
+use rules::egress::{self, Demand, EgressError, Mode, Pattern, PatternError, Rule, matching};
+use rules::environment::{self, EnvironmentError};
+use rules::path::{self, PathError};
 
 /// What becomes of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

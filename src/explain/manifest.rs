@@ -8,12 +8,12 @@ use thiserror::Error;
 use super::documents::{self, Document};
 use super::partial;
 use super::shape::{self, Flaw, shown};
-use crate::api::ExecutionPolicy;
-use crate::api::execution_policy::ExecutionPolicySpec;
-use crate::api::reasons::RunReason;
 use crate::controllers::policy::compile;
-use crate::rules::egress::Rule;
-use crate::rules::limits::Limits;
+use api::ExecutionPolicy;
+use api::execution_policy::ExecutionPolicySpec;
+use api::reasons::RunReason;
+use rules::egress::Rule;
+use rules::limits::Limits;
 
 /// The fields of metadata.
 const METADATA: [&str; 15] = [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use serde_path_to_error::{Path, Segment};
 
 use super::shape::{self, Flaw};
-use crate::api::execution_policy::ExecutionPolicySpec;
+use api::execution_policy::ExecutionPolicySpec;
 
 /// What can be read of a spec: a value that cannot be read counts as absent. Then what was wrong and is not known yet.
 pub(super) fn spec(mut spec: Value, flaws: &[Flaw]) -> (ExecutionPolicySpec, Vec<String>) {

@@ -10,11 +10,11 @@ use super::item::Input;
 use super::judge::Judgement;
 use super::manifest::PolicyReport;
 use super::shape;
-use crate::api::execution_policy::ExecutionPolicySpec;
-use crate::api::reasons::RunReason;
-use crate::api::values::{ByteSize, DurationError, GoDuration, SizeError};
 use crate::controllers::policy::compile::bounds;
-use crate::rules::limits::Limits;
+use api::execution_policy::ExecutionPolicySpec;
+use api::reasons::RunReason;
+use api::values::{ByteSize, DurationError, GoDuration, SizeError};
+use rules::limits::Limits;
 
 /// The largest size that any field takes: `resources.storage`, 16Ti.
 const LARGEST_SIZE: u64 = 1 << 44;

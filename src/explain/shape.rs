@@ -9,9 +9,8 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::api;
-use crate::api::values::{ByteSize, DurationError, GoDuration, SizeError};
 use crate::controllers::policy::compile::bounds::{too_large, too_long, too_many, too_small};
+use api::values::{ByteSize, DurationError, GoDuration, SizeError};
 
 /// What does not fit, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -380,8 +380,7 @@ fn numbers_and_truth_values_are_read_as_kubectl_reads_them() {
     let report =
         PolicyReport::read(&manifest("{limits: {output: 010, command: 0x10, stdin: 1_000}, suspend: on}"), false);
     let spec = report.unwrap().spec;
-    let bytes =
-        [&spec.limits.output, &spec.limits.command, &spec.limits.stdin].map(crate::api::values::ByteSize::bytes);
+    let bytes = [&spec.limits.output, &spec.limits.command, &spec.limits.stdin].map(api::values::ByteSize::bytes);
     assert_eq!((bytes, spec.suspend), ([8, 16, 1000], true));
 }
 

@@ -57,8 +57,8 @@ impl Metrics {
     }
 
     /// The metrics of the Sprites client, under the same prefix.
-    pub fn sprites(&self) -> Result<crate::sprites::Metrics, prometheus::Error> {
-        crate::sprites::Metrics::register(&self.registry)
+    pub fn sprites(&self) -> Result<sprites::Metrics, prometheus::Error> {
+        sprites::Metrics::register(&self.registry)
     }
 
     /// A reconcile ended.

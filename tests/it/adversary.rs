@@ -12,97 +12,95 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::support::{
-    Tenant,
-    tenant::{message, phase, reason, stdout, until},
+use test_support::{
+    TestEnv,
+    environment::{message, phase, reason, stdout, until},
 };
 
 #[tokio::test]
 async fn output_with_characters_that_a_yaml_parser_refuses_or_folds_is_stored_as_it_came() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
     // DEL, C1 controls, line separators, byte order mark, non-characters; long enough to be stored as text.
     let script = r"printf 'a\177b \302\233c  \342\200\250  d\302\205e \357\273\277f \357\277\276g\357\277\277 '; printf 'w%.0s' {1..80}";
-    tenant.bash("r1", "s1", script).await;
-    let run = tenant.finished("r1").await;
+    env.bash("r1", "s1", script).await;
+    let run = env.finished("r1").await;
     let expected = "a\u{7f}b \u{9b}c  \u{2028}  d\u{85}e \u{feff}f \u{fffe}g\u{ffff} ".to_owned() + &"w".repeat(80);
     assert_eq!(stdout(&run), expected, "{}", message(&run));
-    tenant.run("r2", json!({"session": {"name": "s1"}, "bash": {"command": "true", "cwd": "../a\u{7f}"}})).await;
-    assert_eq!(reason(&tenant.finished("r2").await), "PathEscape", "a refusal may quote them, too");
+    env.run("r2", json!({"session": {"name": "s1"}, "bash": {"command": "true", "cwd": "../a\u{7f}"}})).await;
+    assert_eq!(reason(&env.finished("r2").await), "PathEscape", "a refusal may quote them, too");
 }
 
 #[tokio::test]
 async fn output_past_the_cap_is_never_success_even_when_no_kill_can_be_sent() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.faults(json!([{"route": "exec.kill", "effect": "error-before"}])).await;
-    tenant.bash("r1", "s1", "yes | head -c 200000; sleep 15; exit 0").await;
-    assert_eq!(reason(&tenant.finished("r1").await), "OutputLimitExceeded");
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([{"route": "exec.kill", "effect": "error-before"}])).await;
+    env.bash("r1", "s1", "yes | head -c 200000; sleep 15; exit 0").await;
+    assert_eq!(reason(&env.finished("r1").await), "OutputLimitExceeded");
 }
 
 #[tokio::test]
 async fn output_past_the_cap_is_seen_by_an_adopter_too() {
-    let mut tenant = Tenant::new().await;
-    tenant.policy(&format!("default-{}", tenant.id), json!({"limits": {"output": "100"}})).await;
-    tenant.ready_session("s1").await;
-    tenant.bash("exact", "s1", "head -c 100 /dev/zero | tr '\\0' x; touch exact; sleep 3").await;
-    tenant
-        .bash("over", "s1", "head -c 50 /dev/zero | tr '\\0' x; touch over; sleep 3; head -c 51 /dev/zero | tr '\\0' x")
+    let mut env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"output": "100"}})).await;
+    env.ready_session("s1").await;
+    env.bash("exact", "s1", "head -c 100 /dev/zero | tr '\\0' x; touch exact; sleep 3").await;
+    env.bash("over", "s1", "head -c 50 /dev/zero | tr '\\0' x; touch over; sleep 3; head -c 51 /dev/zero | tr '\\0' x")
         .await;
-    tenant.file_appears("s1", "exact").await;
-    tenant.file_appears("s1", "over").await;
-    tenant.crash_operator().await;
-    let exact = tenant.finished("exact").await;
+    env.file_appears("s1", "exact").await;
+    env.file_appears("s1", "over").await;
+    env.crash_operator().await;
+    let exact = env.finished("exact").await;
     assert_eq!((reason(&exact), stdout(&exact).len()), ("Completed", 100), "{}", message(&exact));
-    let over = tenant.finished("over").await;
+    let over = env.finished("over").await;
     assert_eq!((reason(&over), stdout(&over).len()), ("OutputLimitExceeded", 100), "{}", message(&over));
 }
 
 #[tokio::test]
 async fn a_script_that_kills_its_runner_is_swept_before_its_run_ends() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo hi; pkill -9 -f so-backstop; kill -9 $PPID; sleep 45").await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo hi; pkill -9 -f so-backstop; kill -9 $PPID; sleep 45").await;
+    let run = env.finished("r1").await;
     assert_eq!(phase(&run), "Failed", "{}", message(&run));
-    let name = tenant.sessions().get("s1").await.unwrap().status.unwrap().sprite.unwrap().name;
-    let left = tenant.peek(&name, "ps -e -o args= | grep -c '[s]leep 45' || true").await;
+    let name = env.sessions().get("s1").await.unwrap().status.unwrap().sprite.unwrap().name;
+    let left = env.peek(&name, "ps -e -o args= | grep -c '[s]leep 45' || true").await;
     assert_eq!(left.trim(), "0");
 }
 
 #[tokio::test]
 async fn a_sprite_that_wakes_slowly_only_delays_its_run() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.spritesd.as_mut().unwrap().kill();
-    tenant.start_spritesd();
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.spritesd.as_mut().unwrap().kill();
+    env.start_spritesd();
     // It was seen awake a moment ago, so its rules are asked for at once, which could wake it: that fails here.
-    tenant
-        .faults(json!([
-            {"route": "policy.get", "effect": "error-before", "status": 500, "count": 1},
-            {"route": "exec", "effect": "delay", "delay": "6s", "count": 1},
-        ]))
-        .await;
-    tenant.bash("r1", "s1", "echo awake").await;
-    let run = tenant.finished("r1").await;
+    env.faults(json!([
+        {"route": "policy.get", "effect": "error-before", "status": 500, "count": 1},
+        {"route": "exec", "effect": "delay", "delay": "6s", "count": 1},
+    ]))
+    .await;
+    env.bash("r1", "s1", "echo awake").await;
+    let run = env.finished("r1").await;
     assert_eq!(stdout(&run), "awake\n", "{} {}", reason(&run), message(&run));
 }
 
 #[tokio::test]
 async fn a_command_that_was_seen_to_start_is_never_said_not_to_have_started() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.faults(json!([{"route": "exec", "match": "so-run", "effect": "early-close", "count": 1}])).await;
-    tenant.bash("r1", "s1", "echo out; rm -rf ~/.sprite-operator/$SO_RUN; sleep 3; exit 7").await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([{"route": "exec", "match": "so-run", "effect": "early-close", "count": 1}])).await;
+    env.bash("r1", "s1", "echo out; rm -rf ~/.sprite-operator/$SO_RUN; sleep 3; exit 7").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Unknown", "OutcomeUnknown"), "{}", message(&run));
     assert!(run.status.unwrap().admission.is_some(), "it stays charged");
 }
 
 #[tokio::test]
 async fn a_run_that_leaves_no_room_for_a_status_is_refused_all_the_same_and_can_be_deleted() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
     let spec = |pad: usize| {
         let values = (0..pad / 32_000).map(|n| json!({"name": format!("V{n}"), "value": "x".repeat(32_000)}));
         let rest = json!({"name": "REST", "value": "x".repeat(pad % 32_000)});
@@ -115,55 +113,54 @@ async fn a_run_that_leaves_no_room_for_a_status_is_refused_all_the_same_and_can_
     while too_large - fits > 200 {
         let middle = usize::midpoint(fits, too_large);
         n += 1;
-        match tenant.try_run(&format!("r{n}"), spec(middle)).await {
+        match env.try_run(&format!("r{n}"), spec(middle)).await {
             Ok(_) => fits = middle,
             Err(_) => too_large = middle,
         }
     }
     // With some room there is a status, if a small one.
-    tenant.run("refused", spec(fits - 4_000)).await;
-    let run = tenant.finished("refused").await;
+    env.run("refused", spec(fits - 4_000)).await;
+    let run = env.finished("refused").await;
     assert_eq!(phase(&run), "Denied", "{} {}", reason(&run), message(&run));
-    tenant.runs().delete("refused", &DeleteParams::default()).await.unwrap();
-    tenant.gone(tenant.runs(), "refused").await;
+    env.runs().delete("refused", &DeleteParams::default()).await.unwrap();
+    env.gone(env.runs(), "refused").await;
 }
 
 #[tokio::test]
 async fn two_false_absences_on_the_way_to_a_delete_leave_no_sprite() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant
-        .faults(json!([
-            {"route": "get", "effect": "delay", "delay": "1ms", "count": 1},
-            {"route": "get", "effect": "error-before", "status": 404, "count": 2},
-        ]))
-        .await;
-    tenant.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
-    tenant.gone(tenant.sessions(), "s1").await;
-    assert!(tenant.living().await.is_empty(), "DELETEs: {}", tenant.log("delete").await.len());
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([
+        {"route": "get", "effect": "delay", "delay": "1ms", "count": 1},
+        {"route": "get", "effect": "error-before", "status": 404, "count": 2},
+    ]))
+    .await;
+    env.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
+    env.gone(env.sessions(), "s1").await;
+    assert!(env.living().await.is_empty(), "DELETEs: {}", env.log("delete").await.len());
 }
 
 #[tokio::test]
 async fn a_run_with_the_longest_name_has_its_event() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
     let name = format!("{}-{}", "a".repeat(219), "b".repeat(33));
-    tenant.bash(&name, "s1", "true").await;
-    tenant.finished(&name).await;
-    until("the Event is there", async || (tenant.events("Run", &name).await.len() == 1).then_some(())).await;
+    env.bash(&name, "s1", "true").await;
+    env.finished(&name).await;
+    until("the Event is there", async || (env.events("Run", &name).await.len() == 1).then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_status_set_back_by_hand_does_not_undo_what_runs() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo x >> c; touch began; sleep 3; cat c").await;
-    tenant.file_appears("s1", "began").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo x >> c; touch began; sleep 3; cat c").await;
+    env.file_appears("s1", "began").await;
     let back = Patch::Merge(json!({"status": {"phase": "Pending", "reason": "Waiting"}}));
-    tenant.runs().patch_status("r1", &PatchParams::default(), &back).await.unwrap();
-    let run = tenant.finished("r1").await;
+    env.runs().patch_status("r1", &PatchParams::default(), &back).await.unwrap();
+    let run = env.finished("r1").await;
     assert_eq!((reason(&run), stdout(&run)), ("Completed", "x\n"), "{}", message(&run));
-    let said = tenant.operator.as_ref().unwrap().said();
+    let said = env.operator.as_ref().unwrap().said();
     let starts = said.lines().filter(|line| line.contains("plan=\"Start\"")).count();
     assert!(starts < 5, "{starts} decisions to start: a hot loop");
 }
@@ -209,25 +206,25 @@ async fn half_open_proxy(target: String, armed: Arc<AtomicBool>) -> u16 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_of_the_api_server_that_never_comes_holds_up_nothing_for_long() {
-    let mut tenant = Tenant::prepared().await;
-    tenant.policy(&format!("default-{}", tenant.id), json!({"limits": {"parallelRuns": 1}})).await;
-    let path = tenant.dir.path().join("kubeconfig");
+    let mut env = TestEnv::prepared().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 1}})).await;
+    let path = env.dir.path().join("kubeconfig");
     let mut config: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap().replace("https://", "");
     let armed = Arc::new(AtomicBool::new(false));
     let port = half_open_proxy(server, Arc::clone(&armed)).await;
     config["clusters"][0]["cluster"]["server"] = json!(format!("https://127.0.0.1:{port}"));
     std::fs::write(&path, config.to_string()).unwrap();
-    tenant.start_spritesd();
-    tenant.start_operator();
-    tenant.ready_session("s1").await;
-    tenant.bash("r0", "s1", "true").await;
-    tenant.finished("r0").await;
+    env.start_spritesd();
+    env.start_operator();
+    env.ready_session("s1").await;
+    env.bash("r0", "s1", "true").await;
+    env.finished("r0").await;
     armed.store(true, Ordering::SeqCst);
-    tenant.bash("r1", "s1", "echo one").await;
-    let run = tenant.finished("r1").await;
+    env.bash("r1", "s1", "echo one").await;
+    let run = env.finished("r1").await;
     assert!(matches!(reason(&run), "NotStarted" | "Completed"), "{} {}", reason(&run), message(&run));
     assert!(!armed.load(Ordering::SeqCst), "a reply was held back");
-    tenant.bash("r2", "s1", "echo two").await;
-    assert_eq!(stdout(&tenant.finished("r2").await), "two\n", "the slot was given back");
+    env.bash("r2", "s1", "echo two").await;
+    assert_eq!(stdout(&env.finished("r2").await), "two\n", "the slot was given back");
 }

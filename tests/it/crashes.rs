@@ -1,116 +1,116 @@
 //! Crashes of the operator and of the platform, at points that a script of failures holds open.
 
+use api::reasons::Evidence;
 use kube::ResourceExt;
 use serde_json::json;
-use sprite_operator::api::reasons::Evidence;
 
-use crate::support::{
-    Tenant,
-    tenant::{condition, message, phase, reason, stdout, until},
+use test_support::{
+    TestEnv,
+    environment::{condition, message, phase, reason, stdout, until},
 };
 
 #[tokio::test]
 async fn a_create_whose_reply_was_lost_makes_no_second_sprite() {
-    let mut tenant = Tenant::prepared().await;
-    tenant.start_spritesd();
-    tenant.faults(json!([{"route": "create", "effect": "lost-reply", "count": 1}])).await;
-    tenant.start_operator();
-    tenant.ready_session("s1").await;
-    assert_eq!(tenant.living().await.len(), 1);
-    assert_eq!(tenant.log("create").await.len(), 1);
+    let mut env = TestEnv::prepared().await;
+    env.start_spritesd();
+    env.faults(json!([{"route": "create", "effect": "lost-reply", "count": 1}])).await;
+    env.start_operator();
+    env.ready_session("s1").await;
+    assert_eq!(env.living().await.len(), 1);
+    assert_eq!(env.log("create").await.len(), 1);
 }
 
 #[tokio::test]
 async fn an_operator_killed_while_its_create_is_on_the_way_adopts_what_comes_of_it() {
-    let mut tenant = Tenant::prepared().await;
-    tenant.start_spritesd();
-    tenant.faults(json!([{"route": "create", "effect": "delay", "delay": "1s", "count": 1}])).await;
-    tenant.start_operator();
-    tenant.session("s1", json!({})).await;
-    tenant.session_until("s1", |s| s.status.as_ref().is_some_and(|s| s.sprite.is_some())).await;
+    let mut env = TestEnv::prepared().await;
+    env.start_spritesd();
+    env.faults(json!([{"route": "create", "effect": "delay", "delay": "1s", "count": 1}])).await;
+    env.start_operator();
+    env.session("s1", json!({})).await;
+    env.session_until("s1", |s| s.status.as_ref().is_some_and(|s| s.sprite.is_some())).await;
     until("the create is on its way", async || {
-        let said = tenant.operator.as_ref().unwrap().said();
+        let said = env.operator.as_ref().unwrap().said();
         said.contains("Create {").then_some(())
     })
     .await;
-    tenant.crash_operator().await;
-    tenant.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
-    assert_eq!(tenant.living().await.len(), 1);
+    env.crash_operator().await;
+    env.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
+    assert_eq!(env.living().await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_command_that_runs_while_the_operator_is_killed_is_adopted_and_not_run_again() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo x >> count; echo begun; sleep 3; echo done; cat count; exit 5").await;
-    tenant.file_appears("s1", "count").await;
-    tenant.crash_operator().await;
-    let run = tenant.finished("r1").await;
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo x >> count; echo begun; sleep 3; echo done; cat count; exit 5").await;
+    env.file_appears("s1", "count").await;
+    env.crash_operator().await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "NonZeroExit"), "{}", message(&run));
     assert_eq!(stdout(&run), "begun\ndone\nx\n", "from the guest's spool");
     assert_eq!(run.status.as_ref().unwrap().exit_code, Some(5));
-    assert_eq!(tenant.starts_of(&run).await, 1);
+    assert_eq!(env.starts_of(&run).await, 1);
 }
 
 #[tokio::test]
 async fn a_command_that_ended_while_nobody_looked_is_judged_by_the_guests_record() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo out; touch began; sleep 1; exit 4").await;
-    tenant.file_appears("s1", "began").await;
-    tenant.operator.as_mut().unwrap().kill();
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo out; touch began; sleep 1; exit 4").await;
+    env.file_appears("s1", "began").await;
+    env.operator.as_mut().unwrap().kill();
     until("it ended", async || {
-        let ended = tenant.log("exec-end").await;
+        let ended = env.log("exec-end").await;
         ended.iter().any(|e| e["end"].as_str().is_some_and(|end| end.contains('4'))).then_some(())
     })
     .await;
-    tenant.free_lease().await;
-    tenant.start_operator();
-    let run = tenant.finished("r1").await;
+    env.free_lease().await;
+    env.start_operator();
+    let run = env.finished("r1").await;
     assert_eq!((reason(&run), stdout(&run)), ("NonZeroExit", "out\n"), "{}", message(&run));
     let status = run.status.clone().unwrap();
     assert_eq!(status.exit_code, Some(4));
     assert_eq!(status.execution.unwrap().evidence, Some(Evidence::GuestRecord));
-    assert_eq!(tenant.starts_of(&run).await, 1);
+    assert_eq!(env.starts_of(&run).await, 1);
 }
 
 #[tokio::test]
 async fn a_command_that_ended_before_a_stop_was_asked_for_is_what_it_was() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo out; touch began; sleep 1; exit 4").await;
-    tenant.bash("r2", "s1", "touch also; sleep 300").await;
-    tenant.file_appears("s1", "began").await;
-    tenant.file_appears("s1", "also").await;
-    tenant.operator.as_mut().unwrap().kill();
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo out; touch began; sleep 1; exit 4").await;
+    env.bash("r2", "s1", "touch also; sleep 300").await;
+    env.file_appears("s1", "began").await;
+    env.file_appears("s1", "also").await;
+    env.operator.as_mut().unwrap().kill();
     until("one ended", async || {
-        let ended = tenant.log("exec-end").await;
+        let ended = env.log("exec-end").await;
         ended.iter().any(|e| e["end"].as_str().is_some_and(|end| end.contains('4'))).then_some(())
     })
     .await;
-    tenant.switch(Some("false")).await;
-    tenant.free_lease().await;
-    tenant.start_operator();
-    let run = tenant.finished("r1").await;
+    env.switch(Some("false")).await;
+    env.free_lease().await;
+    env.start_operator();
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run), stdout(&run)), ("Failed", "NonZeroExit", "out\n"), "{}", message(&run));
     assert_eq!(run.status.unwrap().exit_code, Some(4));
     // What still runs is stopped.
-    let run = tenant.finished("r2").await;
+    let run = env.finished("r2").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "KillSwitch"), "{}", message(&run));
 }
 
 #[tokio::test]
 async fn an_operator_killed_between_saying_running_and_the_start_never_leaves_two_truths() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.faults(json!([{"route": "exec", "match": "so-run", "effect": "delay", "delay": "2s", "count": 1}])).await;
-    tenant.bash("r1", "s1", "echo x >> count").await;
-    tenant.running("r1").await;
-    tenant.crash_operator().await;
-    let run = tenant.finished("r1").await;
-    tenant.faults(json!([])).await;
-    tenant.bash("r2", "s1", "cat count 2>/dev/null | wc -l").await;
-    let count = tenant.finished("r2").await;
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([{"route": "exec", "match": "so-run", "effect": "delay", "delay": "2s", "count": 1}])).await;
+    env.bash("r1", "s1", "echo x >> count").await;
+    env.running("r1").await;
+    env.crash_operator().await;
+    let run = env.finished("r1").await;
+    env.faults(json!([])).await;
+    env.bash("r2", "s1", "cat count 2>/dev/null | wc -l").await;
+    let count = env.finished("r2").await;
     match (phase(&run), reason(&run)) {
         ("Failed", "NotStarted") => {
             assert_eq!(stdout(&count), "0\n", "what never started left nothing");
@@ -123,41 +123,41 @@ async fn an_operator_killed_between_saying_running_and_the_start_never_leaves_tw
 
 #[tokio::test]
 async fn a_lost_exit_frame_is_not_success_but_the_guests_record_is_evidence() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.faults(json!([{"route": "exec", "match": "so-run", "effect": "exit-frame-lost", "count": 1}])).await;
-    tenant.bash("r1", "s1", "echo x >> count; cat count; exit 6").await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([{"route": "exec", "match": "so-run", "effect": "exit-frame-lost", "count": 1}])).await;
+    env.bash("r1", "s1", "echo x >> count; cat count; exit 6").await;
+    let run = env.finished("r1").await;
     assert_eq!((reason(&run), stdout(&run)), ("NonZeroExit", "x\n"), "{}", message(&run));
     let status = run.status.clone().unwrap();
     assert_eq!((status.exit_code, status.execution.unwrap().evidence), (Some(6), Some(Evidence::GuestRecord)));
-    assert_eq!(tenant.starts_of(&run).await, 1);
+    assert_eq!(env.starts_of(&run).await, 1);
 }
 
 #[tokio::test]
 async fn a_connection_lost_in_the_middle_is_taken_up_again() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.faults(json!([{"route": "exec", "match": "so-run", "effect": "early-close", "count": 1}])).await;
-    tenant.bash("r1", "s1", "echo one; sleep 1; echo two").await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([{"route": "exec", "match": "so-run", "effect": "early-close", "count": 1}])).await;
+    env.bash("r1", "s1", "echo one; sleep 1; echo two").await;
+    let run = env.finished("r1").await;
     assert_eq!((reason(&run), stdout(&run)), ("Completed", "one\ntwo\n"), "{}", message(&run));
-    assert_eq!(tenant.starts_of(&run).await, 1);
+    assert_eq!(env.starts_of(&run).await, 1);
 }
 
 #[tokio::test]
 async fn a_platform_that_dies_in_the_middle_makes_the_outcome_unknown_and_never_success() {
-    let mut tenant = Tenant::new().await;
-    let before = tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo x >> count; sleep 4; echo done").await;
-    tenant.file_appears("s1", "count").await;
-    tenant.spritesd.as_mut().unwrap().kill();
+    let mut env = TestEnv::new().await;
+    let before = env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo x >> count; sleep 4; echo done").await;
+    env.file_appears("s1", "count").await;
+    env.spritesd.as_mut().unwrap().kill();
     // A proof read less than a second ago may still be used; then the exec never opens, which is known, too.
     let mut waiting = None;
     for n in 0.. {
         let name = format!("w{n}");
-        tenant.bash(&name, "s1", "cat count").await;
-        let run = tenant.run_until(&name, |run| matches!(phase(run), "Pending" | "Failed")).await;
+        env.bash(&name, "s1", "cat count").await;
+        let run = env.run_until(&name, |run| matches!(phase(run), "Pending" | "Failed")).await;
         if phase(&run) == "Pending" {
             waiting = Some(run);
             break;
@@ -166,75 +166,74 @@ async fn a_platform_that_dies_in_the_middle_makes_the_outcome_unknown_and_never_
     }
     let waiting = waiting.unwrap();
     assert!(message(&waiting).starts_with("SessionNotReady"), "{}", message(&waiting));
-    tenant.start_spritesd();
-    let run = tenant.finished("r1").await;
+    env.start_spritesd();
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Unknown", "OutcomeUnknown"), "{}", message(&run));
     assert_eq!(run.status.as_ref().unwrap().exit_code, None);
     // All goes on: the same Sprite, its files, no second execution.
-    let next = tenant.finished(&waiting.name_any()).await;
+    let next = env.finished(&waiting.name_any()).await;
     assert_eq!(stdout(&next), "x\n", "{}", message(&next));
-    let after = tenant.sessions().get("s1").await.unwrap();
-    let id = |s: &sprite_operator::api::SandboxSession| s.status.clone().unwrap().sprite.unwrap().id;
+    let after = env.sessions().get("s1").await.unwrap();
+    let id = |s: &api::SandboxSession| s.status.clone().unwrap().sprite.unwrap().id;
     assert_eq!(id(&before), id(&after));
-    assert_eq!(tenant.living().await.len(), 1);
+    assert_eq!(env.living().await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_platform_that_fails_for_a_while_makes_runs_wait_and_not_fail() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant
-        .faults(json!([
-            {"route": "get", "effect": "error-before", "count": 3},
-            {"route": "policy.get", "effect": "rate-limit", "count": 1},
-        ]))
-        .await;
-    tenant.bash("r1", "s1", "echo at last").await;
-    assert_eq!(stdout(&tenant.finished("r1").await), "at last\n");
-    assert_eq!(tenant.living().await.len(), 1, "unknown is not absent");
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([
+        {"route": "get", "effect": "error-before", "count": 3},
+        {"route": "policy.get", "effect": "rate-limit", "count": 1},
+    ]))
+    .await;
+    env.bash("r1", "s1", "echo at last").await;
+    assert_eq!(stdout(&env.finished("r1").await), "at last\n");
+    assert_eq!(env.living().await.len(), 1, "unknown is not absent");
 }
 
 #[tokio::test]
 async fn a_delete_that_the_platform_refuses_for_a_while_is_sent_until_the_sprite_is_gone() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.faults(json!([{"route": "delete", "effect": "error-before", "count": 3}])).await;
-    tenant.sessions().delete("s1", &kube::api::DeleteParams::default()).await.unwrap();
-    tenant.gone(tenant.sessions(), "s1").await;
-    assert!(tenant.living().await.is_empty());
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.faults(json!([{"route": "delete", "effect": "error-before", "count": 3}])).await;
+    env.sessions().delete("s1", &kube::api::DeleteParams::default()).await.unwrap();
+    env.gone(env.sessions(), "s1").await;
+    assert!(env.living().await.is_empty());
 }
 
 #[tokio::test]
 async fn a_polite_stop_leaves_the_command_running_for_the_next_operator_and_gives_the_lease_back() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "touch began; sleep 3; echo survived").await;
-    tenant.file_appears("s1", "began").await;
-    assert_eq!(tenant.operator.as_mut().unwrap().terminate(), Some(0));
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "touch began; sleep 3; echo survived").await;
+    env.file_appears("s1", "began").await;
+    assert_eq!(env.operator.as_mut().unwrap().terminate(), Some(0));
     let leases: kube::Api<k8s_openapi::api::coordination::v1::Lease> =
-        kube::Api::namespaced(tenant.client.clone(), &tenant.operator_namespace);
+        kube::Api::namespaced(env.client.clone(), &env.operator_namespace);
     let lease = leases.get("sprite-operator").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity, None);
-    tenant.start_operator();
-    let run = tenant.finished("r1").await;
+    env.start_operator();
+    let run = env.finished("r1").await;
     assert_eq!(stdout(&run), "survived\n", "{}", message(&run));
-    assert_eq!(tenant.starts_of(&run).await, 1);
+    assert_eq!(env.starts_of(&run).await, 1);
 }
 
 #[tokio::test]
 async fn of_two_operators_one_works_and_the_other_goes_on_when_the_first_is_killed() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    let second = tenant.another_operator();
-    tenant.bash("r1", "s1", "echo first").await;
-    assert_eq!(stdout(&tenant.finished("r1").await), "first\n");
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    let second = env.another_operator();
+    env.bash("r1", "s1", "echo first").await;
+    assert_eq!(stdout(&env.finished("r1").await), "first\n");
     assert!(!second.said().contains("holding the Lease"));
-    tenant.operator.as_mut().unwrap().kill();
+    env.operator.as_mut().unwrap().kill();
     // Not freed by hand: the second must see it run out.
-    tenant.bash("r2", "s1", "echo second").await;
-    let run = tenant.finished("r2").await;
+    env.bash("r2", "s1", "echo second").await;
+    let run = env.finished("r2").await;
     assert_eq!(stdout(&run), "second\n");
     assert!(second.said().contains("holding the Lease"));
-    assert_eq!(tenant.starts_of(&run).await, 1);
+    assert_eq!(env.starts_of(&run).await, 1);
     assert_eq!(run.name_any(), "r2");
 }

@@ -1,8 +1,6 @@
 //! What is generated from the types and committed: the CRDs, the chart's copy of them, the API reference.
 
-use sprite_operator::api;
-
-use crate::support::cluster::root;
+use test_support::cluster::root;
 
 /// Compares a committed file with what the types render; with `BLESS=1` it is rewritten.
 fn committed(path: &str, rendered: &str) {
@@ -13,7 +11,7 @@ fn committed(path: &str, rendered: &str) {
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     if let Some(difference) = difference(&found, rendered) {
         panic!(
-            "{path} is not what src/api renders: {difference}\n\
+            "{path} is not what crates/api renders: {difference}\n\
              If the types are right, rewrite it: make crds (BLESS=1 cargo test --test it generated)"
         );
     }

@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use crate::support::{
-    Tenant,
+use test_support::{
+    TestEnv,
+    environment::{condition_of_run, message, phase, reason, stdout},
     process::peak_resident,
-    tenant::{condition_of_run, message, phase, reason, stdout},
 };
 
 #[tokio::test]
 async fn a_run_executes_once_in_a_sprite_that_was_proved() {
-    let tenant = Tenant::new().await;
-    let session = tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo hello; pwd; id -un; echo oops >&2").await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    let session = env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo hello; pwd; id -un; echo oops >&2").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Succeeded", "Completed"));
     assert_eq!(stdout(&run), "hello\n/workspace\nsprite\n");
     let status = run.status.clone().unwrap();
@@ -22,71 +22,71 @@ async fn a_run_executes_once_in_a_sprite_that_was_proved() {
     // The proof is the session's, and what spritesd had in force at that moment.
     let lockdown = session.status.unwrap().lockdown.unwrap();
     assert_eq!(status.lockdown_token, lockdown.token);
-    assert_eq!(tenant.starts_of(&run).await, 1);
-    let exec = tenant.log("exec").await.into_iter().find(|e| e["argv"].to_string().contains("so-run")).unwrap();
+    assert_eq!(env.starts_of(&run).await, 1);
+    let exec = env.log("exec").await.into_iter().find(|e| e["argv"].to_string().contains("so-run")).unwrap();
     assert_eq!(exec["policy"]["rules"], json!([{"domain": "*", "action": "deny"}]), "{exec}");
     assert_eq!(condition_of_run(&run, "Succeeded"), Some("True"));
-    assert_eq!(tenant.events("Run", "r1").await, [("Normal".to_owned(), "Completed".to_owned())]);
+    assert_eq!(env.events("Run", "r1").await, [("Normal".to_owned(), "Completed".to_owned())]);
 }
 
 #[tokio::test]
 async fn an_exit_code_is_a_result_and_its_output_is_kept() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo before; exit 3").await;
-    tenant.bash("r2", "s1", "kill -9 $$").await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo before; exit 3").await;
+    env.bash("r2", "s1", "kill -9 $$").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run), stdout(&run)), ("Failed", "NonZeroExit", "before\n"));
     assert_eq!(run.status.unwrap().exit_code, Some(3));
-    let killed = tenant.finished("r2").await;
+    let killed = env.finished("r2").await;
     assert_eq!((phase(&killed), reason(&killed)), ("Failed", "Killed"));
     assert_eq!(killed.status.unwrap().exit_code, Some(137));
 }
 
 #[tokio::test]
 async fn stdin_working_directory_and_variables_reach_the_command_exactly() {
-    let tenant = Tenant::new().await;
+    let env = TestEnv::new().await;
     let policy = json!({"environment": {"set": [{"name": "LANG", "value": "C.UTF-8"}], "allow": ["GREETING"]}});
-    tenant.policy(&format!("default-{}", tenant.id), policy).await;
-    tenant.ready_session("s1").await;
+    env.policy(&format!("default-{}", env.id), policy).await;
+    env.ready_session("s1").await;
     let bash = json!({
         "command": "printf '%s|' \"$GREETING\" \"$PWD\"; cat",
         "cwd": "sub/dir", "env": [{"name": "GREETING", "value": "two\nlines"}], "stdin": "a\u{20ac}\r\nno newline",
     });
-    tenant.run("r1", json!({"session": {"name": "s1"}, "bash": bash})).await;
-    let run = tenant.finished("r1").await;
+    env.run("r1", json!({"session": {"name": "s1"}, "bash": bash})).await;
+    let run = env.finished("r1").await;
     assert_eq!(stdout(&run), "two\nlines|/workspace/sub/dir|a\u{20ac}\r\nno newline", "{}", message(&run));
 }
 
 #[tokio::test]
 async fn a_run_past_its_timeout_is_killed_with_all_it_started_and_its_sprite_lives() {
-    let tenant = Tenant::new().await;
-    let session = tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let session = env.ready_session("s1").await;
     let bash = json!({"command": "echo begun; setsid sleep 300 & sleep 301"});
-    tenant.run("r1", json!({"session": {"name": "s1"}, "bash": bash, "timeout": "1s"})).await;
-    let run = tenant.finished("r1").await;
+    env.run("r1", json!({"session": {"name": "s1"}, "bash": bash, "timeout": "1s"})).await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run), stdout(&run)), ("Failed", "Timeout", "begun\n"));
     let sprite = session.status.unwrap().sprite.unwrap();
-    let living = tenant.living().await;
+    let living = env.living().await;
     assert_eq!(living.len(), 1);
     assert_eq!(living[0]["id"].as_str(), sprite.id.as_deref());
-    let left = tenant.peek(&sprite.name, "ps -e -o args= | grep -c '[s]leep 30' || true").await;
+    let left = env.peek(&sprite.name, "ps -e -o args= | grep -c '[s]leep 30' || true").await;
     assert_eq!(left.trim(), "0");
-    tenant.bash("r2", "s1", "echo alive").await;
-    assert_eq!(stdout(&tenant.finished("r2").await), "alive\n");
-    assert!(tenant.events("Run", "r1").await.contains(&("Warning".to_owned(), "Timeout".to_owned())));
+    env.bash("r2", "s1", "echo alive").await;
+    assert_eq!(stdout(&env.finished("r2").await), "alive\n");
+    assert!(env.events("Run", "r1").await.contains(&("Warning".to_owned(), "Timeout".to_owned())));
 }
 
 #[tokio::test]
 async fn ten_megabytes_of_output_never_make_the_operator_hold_more_than_the_cap() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("warm", "s1", "true").await;
-    tenant.finished("warm").await;
-    let pid = tenant.operator.as_ref().unwrap().pid();
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("warm", "s1", "true").await;
+    env.finished("warm").await;
+    let pid = env.operator.as_ref().unwrap().pid();
     let before = peak_resident(pid);
-    tenant.bash("r1", "s1", "yes 0123456789abcde | head -c 10000000").await;
-    let run = tenant.finished("r1").await;
+    env.bash("r1", "s1", "yes 0123456789abcde | head -c 10000000").await;
+    let run = env.finished("r1").await;
     let grown = peak_resident(pid) - before;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "OutputLimitExceeded"));
     let output = run.status.unwrap().output.unwrap();
@@ -101,102 +101,102 @@ async fn ten_megabytes_of_output_never_make_the_operator_hold_more_than_the_cap(
 
 #[tokio::test]
 async fn output_that_is_no_text_is_base64() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "printf '\\000\\001\\377ok'").await;
-    let output = tenant.finished("r1").await.status.unwrap().output.unwrap();
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "printf '\\000\\001\\377ok'").await;
+    let output = env.finished("r1").await.status.unwrap().output.unwrap();
     assert_eq!(output.stdout.base64.as_deref(), Some("AAH/b2s="));
     assert_eq!((output.stdout.text, output.stdout.bytes), (None, 5));
 }
 
 #[tokio::test]
 async fn a_run_by_drive_has_a_session_of_its_own_that_ends_with_it() {
-    let tenant = Tenant::new().await;
-    tenant.run("r1", json!({"session": {"drive": "research"}, "bash": {"command": "echo own"}})).await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.run("r1", json!({"session": {"drive": "research"}, "bash": {"command": "echo own"}})).await;
+    let run = env.finished("r1").await;
     assert_eq!(stdout(&run), "own\n", "{}", message(&run));
     let session = run.status.unwrap().session.unwrap().name;
     assert_eq!(session, format!("run-{}", run.metadata.uid.unwrap()));
-    tenant.gone(tenant.sessions(), &session).await;
-    assert!(tenant.living().await.is_empty());
+    env.gone(env.sessions(), &session).await;
+    assert!(env.living().await.is_empty());
 }
 
 #[tokio::test]
 async fn a_run_by_drive_that_is_cancelled_at_once_leaves_no_session_behind() {
-    let tenant = Tenant::new().await;
+    let env = TestEnv::new().await;
     for n in 0..5 {
         let name = format!("r{n}");
-        tenant.run(&name, json!({"session": {"drive": "research"}, "bash": {"command": "sleep 300"}})).await;
+        env.run(&name, json!({"session": {"drive": "research"}, "bash": {"command": "sleep 300"}})).await;
         let cancel = kube::api::Patch::Merge(json!({"spec": {"cancel": true}}));
-        tenant.runs().patch(&name, &kube::api::PatchParams::default(), &cancel).await.unwrap();
-        let run = tenant.finished(&name).await;
+        env.runs().patch(&name, &kube::api::PatchParams::default(), &cancel).await.unwrap();
+        let run = env.finished(&name).await;
         assert_eq!(reason(&run), "CancelRequested");
-        tenant.gone(tenant.sessions(), &format!("run-{}", run.metadata.uid.unwrap())).await;
+        env.gone(env.sessions(), &format!("run-{}", run.metadata.uid.unwrap())).await;
     }
-    assert!(tenant.living().await.is_empty());
+    assert!(env.living().await.is_empty());
 }
 
 #[tokio::test]
 async fn runs_of_one_conversation_share_one_sprite() {
-    let tenant = Tenant::new().await;
+    let env = TestEnv::new().await;
     let session = json!({"drive": "research", "conversation": "conv-42"});
-    tenant.run("r1", json!({"session": session, "bash": {"command": "echo kept > note"}})).await;
-    tenant.finished("r1").await;
-    tenant.run("r2", json!({"session": session, "bash": {"command": "cat note"}})).await;
-    assert_eq!(stdout(&tenant.finished("r2").await), "kept\n");
-    assert_eq!(tenant.living().await.len(), 1);
+    env.run("r1", json!({"session": session, "bash": {"command": "echo kept > note"}})).await;
+    env.finished("r1").await;
+    env.run("r2", json!({"session": session, "bash": {"command": "cat note"}})).await;
+    assert_eq!(stdout(&env.finished("r2").await), "kept\n");
+    assert_eq!(env.living().await.len(), 1);
 }
 
 #[tokio::test]
 async fn fifty_runs_at_once_in_one_session_are_each_executed_once() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
     for n in 0..50 {
-        tenant.bash(&format!("r{n}"), "s1", &format!("echo x >> n{n}; echo {n}")).await;
+        env.bash(&format!("r{n}"), "s1", &format!("echo x >> n{n}; echo {n}")).await;
     }
     for n in 0..50 {
-        let run = tenant.finished(&format!("r{n}")).await;
+        let run = env.finished(&format!("r{n}")).await;
         assert_eq!(stdout(&run), format!("{n}\n"), "{}", message(&run));
-        assert_eq!(tenant.starts_of(&run).await, 1);
+        assert_eq!(env.starts_of(&run).await, 1);
     }
-    tenant.bash("count", "s1", "cat n* | wc -l").await;
-    assert_eq!(stdout(&tenant.finished("count").await), "50\n");
+    env.bash("count", "s1", "cat n* | wc -l").await;
+    assert_eq!(stdout(&env.finished("count").await), "50\n");
 }
 
 #[tokio::test]
 async fn a_cancelled_run_is_killed_and_a_waiting_one_never_starts() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo begun; sleep 300").await;
-    tenant.running("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo begun; sleep 300").await;
+    env.running("r1").await;
     let cancel = kube::api::Patch::Merge(json!({"spec": {"cancel": true}}));
-    tenant.runs().patch("r1", &kube::api::PatchParams::default(), &cancel).await.unwrap();
-    let run = tenant.finished("r1").await;
+    env.runs().patch("r1", &kube::api::PatchParams::default(), &cancel).await.unwrap();
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "CancelRequested"));
-    tenant.bash("r2", "nowhere", "echo never").await;
-    tenant.run_until("r2", |run| phase(run) == "Pending").await;
-    tenant.runs().patch("r2", &kube::api::PatchParams::default(), &cancel).await.unwrap();
-    let run = tenant.finished("r2").await;
+    env.bash("r2", "nowhere", "echo never").await;
+    env.run_until("r2", |run| phase(run) == "Pending").await;
+    env.runs().patch("r2", &kube::api::PatchParams::default(), &cancel).await.unwrap();
+    let run = env.finished("r2").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "CancelRequested"));
-    assert_eq!(tenant.starts_of(&run).await, 0);
+    assert_eq!(env.starts_of(&run).await, 0);
 }
 
 #[tokio::test]
 async fn a_run_that_waits_says_for_what_and_ends_at_its_deadline() {
-    let tenant = Tenant::new().await;
-    tenant.policy(&format!("default-{}", tenant.id), json!({"limits": {"start": "2s"}})).await;
-    tenant.bash("r1", "not-yet", "echo never").await;
-    let waiting = tenant.run_until("r1", |run| phase(run) == "Pending").await;
+    let env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"start": "2s"}})).await;
+    env.bash("r1", "not-yet", "echo never").await;
+    let waiting = env.run_until("r1", |run| phase(run) == "Pending").await;
     assert!(message(&waiting).starts_with("SessionNotReady: there is no SandboxSession not-yet yet; until "));
-    let run = tenant.finished("r1").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "StartDeadlineExceeded"));
 }
 
 #[tokio::test]
 async fn a_finished_run_is_deleted_when_its_time_to_live_is_over() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
     let spec = json!({"session": {"name": "s1"}, "bash": {"command": "true"}, "ttlAfterFinished": "0s"});
-    tenant.run("r1", spec).await;
-    tenant.gone(tenant.runs(), "r1").await;
+    env.run("r1", spec).await;
+    env.gone(env.runs(), "r1").await;
 }

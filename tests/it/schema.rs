@@ -12,6 +12,7 @@ mod shape;
 mod stamp;
 mod values;
 
+use api::{ExecutionPolicy, Run};
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -20,9 +21,8 @@ use kube::{
     client::Body,
 };
 use serde_json::{Value, json};
-use sprite_operator::api::{ExecutionPolicy, Run};
 
-use crate::support::cluster;
+use test_support::cluster;
 
 /// What shall become of a spec.
 #[derive(Debug, Clone, Copy)]

@@ -1,40 +1,38 @@
 //! What becomes of a session and its Sprite.
 
+use api::SandboxSession;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
+use rules::session_name::{SessionKey, SessionSecret, sprite_name};
 use serde_json::json;
-use sprite_operator::{
-    api::SandboxSession,
-    rules::session_name::{SessionKey, SessionSecret, sprite_name},
-};
 
-use crate::support::{
-    Tenant,
-    tenant::{condition, message, phase, reason, stdout, until},
+use test_support::{
+    TestEnv,
+    environment::{condition, message, phase, reason, stdout, until},
 };
 
 fn ready_reason(session: &SandboxSession) -> &str {
     session.status.as_ref().and_then(|s| s.conditions.get("Ready")).map_or("", |c| c.reason.as_str())
 }
 
-fn sprite(session: &SandboxSession) -> sprite_operator::api::sandbox_session::SpriteStatus {
+fn sprite(session: &SandboxSession) -> api::sandbox_session::SpriteStatus {
     session.status.clone().unwrap().sprite.unwrap()
 }
 
 #[tokio::test]
 async fn a_session_owns_one_private_locked_sprite_with_our_labels() {
-    let tenant = Tenant::new().await;
-    let session = tenant.ready_session("s1").await;
-    let living = tenant.living().await;
+    let env = TestEnv::new().await;
+    let session = env.ready_session("s1").await;
+    let living = env.living().await;
     assert_eq!(living.len(), 1);
-    let (_, live) = tenant.sprites_call("GET", &format!("/v1/sprites/{}", sprite(&session).name), None).await;
+    let (_, live) = env.sprites_call("GET", &format!("/v1/sprites/{}", sprite(&session).name), None).await;
     assert_eq!(live["url_settings"], json!({"auth": "sprite", "private_access": "admins"}));
     let labels = live["labels"].as_array().unwrap();
     assert!(labels.iter().any(|l| l == &json!(format!("so-uid-{}", session.uid().unwrap()))));
     let policy = format!("/v1/sprites/{}/policy/network", sprite(&session).name);
-    let (_, rules) = tenant.sprites_call("GET", &policy, None).await;
+    let (_, rules) = env.sprites_call("GET", &policy, None).await;
     assert_eq!(rules["rules"], json!([{"domain": "*", "action": "deny"}]));
     let lockdown = session.status.as_ref().unwrap().lockdown.clone().unwrap();
     let token = format!("{}:{}", sprite(&session).id.unwrap(), lockdown.egress_hash.unwrap());
@@ -44,242 +42,242 @@ async fn a_session_owns_one_private_locked_sprite_with_our_labels() {
 
 #[tokio::test]
 async fn rules_that_read_back_with_one_more_start_nothing_and_the_session_says_why() {
-    let mut tenant = Tenant::prepared().await;
-    tenant.policy(&format!("default-{}", tenant.id), json!({"limits": {"start": "8s"}})).await;
-    tenant.start_spritesd();
-    tenant.faults(json!([{"route": "policy.get", "effect": "policy-readback-differs"}])).await;
-    tenant.start_operator();
-    tenant.session("s1", json!({})).await;
-    tenant.bash("r1", "s1", "echo never").await;
-    let session = tenant.session_until("s1", |s| ready_reason(s) == "RulesDiffer").await;
+    let mut env = TestEnv::prepared().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"start": "8s"}})).await;
+    env.start_spritesd();
+    env.faults(json!([{"route": "policy.get", "effect": "policy-readback-differs"}])).await;
+    env.start_operator();
+    env.session("s1", json!({})).await;
+    env.bash("r1", "s1", "echo never").await;
+    let session = env.session_until("s1", |s| ready_reason(s) == "RulesDiffer").await;
     let said = &session.status.as_ref().unwrap().conditions.get("LockedDown").unwrap().message;
     assert!(said.contains("not demanded: allow"), "{said}");
     assert_eq!(session.status.as_ref().unwrap().lockdown.as_ref().unwrap().token, None);
-    let run = tenant.finished("r1").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "StartDeadlineExceeded"), "{}", message(&run));
-    assert_eq!(tenant.starts_of(&run).await, 0);
+    assert_eq!(env.starts_of(&run).await, 0);
     // A fresh instance that cannot be locked is destroyed and made anew: never two at once.
-    assert!(tenant.living().await.len() <= 1);
-    tenant.faults(json!([])).await;
-    tenant.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
+    assert!(env.living().await.len() <= 1);
+    env.faults(json!([])).await;
+    env.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
 }
 
 #[tokio::test]
 async fn a_proof_that_fails_on_the_live_sprite_starts_nothing_until_it_is_relocked() {
-    let tenant = Tenant::new().await;
-    let session = tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let session = env.ready_session("s1").await;
     let path = format!("/v1/sprites/{}/policy/network", sprite(&session).name);
     let open = json!({"rules": [{"domain": "*", "action": "deny"}, {"domain": "example.com", "action": "allow"}]});
-    assert_eq!(tenant.sprites_call("POST", &path, Some(open)).await.0, 204);
-    tenant.bash("r1", "s1", "echo locked").await;
-    let run = tenant.finished("r1").await;
+    assert_eq!(env.sprites_call("POST", &path, Some(open)).await.0, 204);
+    env.bash("r1", "s1", "echo locked").await;
+    let run = env.finished("r1").await;
     assert_eq!(stdout(&run), "locked\n", "{}", message(&run));
     // It ran only once the rules were right again, by the ground truth.
     let uid = run.uid().unwrap();
-    let exec = tenant.log("exec").await.into_iter().find(|e| e["argv"].to_string().contains(&uid)).unwrap();
+    let exec = env.log("exec").await.into_iter().find(|e| e["argv"].to_string().contains(&uid)).unwrap();
     assert_eq!(exec["policy"]["rules"], json!([{"domain": "*", "action": "deny"}]));
-    let events = tenant.events("SandboxSession", "s1").await;
+    let events = env.events("SandboxSession", "s1").await;
     assert!(events.contains(&("Warning".to_owned(), "LockdownLost".to_owned())), "{events:?}");
 }
 
 #[tokio::test]
 async fn a_url_made_public_is_found_and_made_private_before_anything_runs() {
-    let tenant = Tenant::new().await;
-    let session = tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let session = env.ready_session("s1").await;
     let path = format!("/v1/sprites/{}", sprite(&session).name);
     let public = json!({"url_settings": {"auth": "public"}});
-    assert_eq!(tenant.sprites_call("PUT", &path, Some(public)).await.0, 200);
-    tenant.bash("r1", "s1", "echo private").await;
-    assert_eq!(stdout(&tenant.finished("r1").await), "private\n");
-    let (_, live) = tenant.sprites_call("GET", &path, None).await;
+    assert_eq!(env.sprites_call("PUT", &path, Some(public)).await.0, 200);
+    env.bash("r1", "s1", "echo private").await;
+    assert_eq!(stdout(&env.finished("r1").await), "private\n");
+    let (_, live) = env.sprites_call("GET", &path, None).await;
     assert_eq!(live["url_settings"]["auth"], "sprite");
 }
 
 #[tokio::test]
 async fn a_policy_that_changes_is_locked_anew_and_unchanged_ones_are_never_sent_twice() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
     for n in 0..5 {
-        tenant.bash(&format!("r{n}"), "s1", "true").await;
-        tenant.finished(&format!("r{n}")).await;
+        env.bash(&format!("r{n}"), "s1", "true").await;
+        env.finished(&format!("r{n}")).await;
     }
-    assert_eq!(tenant.log("policy-set").await.len(), 1);
+    assert_eq!(env.log("policy-set").await.len(), 1);
     let egress = json!({"egress": {"mode": "Allowlist", "allow": ["api.example.com"]}});
-    tenant.policy(&format!("default-{}", tenant.id), egress).await;
+    env.policy(&format!("default-{}", env.id), egress).await;
     let more = |s: &SandboxSession| {
         let status = s.status.clone().unwrap_or_default();
         condition(s, "Ready") == Some("True") && status.lockdown.unwrap_or_default().policy_generation == Some(2)
     };
-    let session = tenant.session_until("s1", more).await;
+    let session = env.session_until("s1", more).await;
     let path = format!("/v1/sprites/{}/policy/network", sprite(&session).name);
-    let (_, rules) = tenant.sprites_call("GET", &path, None).await;
+    let (_, rules) = env.sprites_call("GET", &path, None).await;
     assert!(rules["rules"].as_array().unwrap().contains(&json!({"domain": "api.example.com", "action": "allow"})));
-    assert_eq!(tenant.log("policy-set").await.len(), 2);
+    assert_eq!(env.log("policy-set").await.len(), 2);
 }
 
 #[tokio::test]
 async fn a_deleted_session_takes_its_sprite_with_it_and_its_running_command() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "sleep 300").await;
-    tenant.running("r1").await;
-    tenant.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "sleep 300").await;
+    env.running("r1").await;
+    env.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "SessionDeleted"));
-    tenant.gone(tenant.sessions(), "s1").await;
-    assert!(tenant.living().await.is_empty());
+    env.gone(env.sessions(), "s1").await;
+    assert!(env.living().await.is_empty());
 }
 
 #[tokio::test]
 async fn what_was_deleted_while_the_operator_was_down_leaves_no_sprite() {
-    let mut tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.run("r1", json!({"session": {"drive": "d"}, "bash": {"command": "sleep 300"}})).await;
-    tenant.running("r1").await;
-    assert_eq!(tenant.living().await.len(), 2);
-    tenant.operator.as_mut().unwrap().kill();
-    tenant.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
-    tenant.runs().delete("r1", &DeleteParams::default()).await.unwrap();
-    tenant.free_lease().await;
-    tenant.start_operator();
-    tenant.gone(tenant.sessions(), "s1").await;
-    tenant.gone(tenant.runs(), "r1").await;
-    until("no Sprite is left", async || tenant.living().await.is_empty().then_some(())).await;
+    let mut env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.run("r1", json!({"session": {"drive": "d"}, "bash": {"command": "sleep 300"}})).await;
+    env.running("r1").await;
+    assert_eq!(env.living().await.len(), 2);
+    env.operator.as_mut().unwrap().kill();
+    env.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
+    env.runs().delete("r1", &DeleteParams::default()).await.unwrap();
+    env.free_lease().await;
+    env.start_operator();
+    env.gone(env.sessions(), "s1").await;
+    env.gone(env.runs(), "r1").await;
+    until("no Sprite is left", async || env.living().await.is_empty().then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_deleted_run_is_killed_first_and_its_finalizer_goes_last() {
-    let tenant = Tenant::new().await;
-    let session = tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "sleep 302").await;
-    let run = tenant.running("r1").await;
+    let env = TestEnv::new().await;
+    let session = env.ready_session("s1").await;
+    env.bash("r1", "s1", "sleep 302").await;
+    let run = env.running("r1").await;
     assert_eq!(run.finalizers(), ["sprite-operator.io/charge"], "stamped at creation");
-    tenant.runs().delete("r1", &DeleteParams::default()).await.unwrap();
-    let run = tenant.finished("r1").await;
+    env.runs().delete("r1", &DeleteParams::default()).await.unwrap();
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Deleted"));
-    tenant.gone(tenant.runs(), "r1").await;
-    let left = tenant.peek(&sprite(&session).name, "ps -e -o args= | grep -c '[s]leep 302' || true").await;
+    env.gone(env.runs(), "r1").await;
+    let left = env.peek(&sprite(&session).name, "ps -e -o args= | grep -c '[s]leep 302' || true").await;
     assert_eq!(left.trim(), "0");
 }
 
 #[tokio::test]
 async fn a_deleted_namespace_leaves_no_sprite_and_is_not_held_up() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.run("r1", json!({"session": {"drive": "d"}, "bash": {"command": "sleep 300"}})).await;
-    tenant.running("r1").await;
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(tenant.client.clone());
-    namespaces.delete(&tenant.namespace, &DeleteParams::default()).await.unwrap();
-    tenant.gone(namespaces, &tenant.namespace).await;
-    assert!(tenant.living().await.is_empty());
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.run("r1", json!({"session": {"drive": "d"}, "bash": {"command": "sleep 300"}})).await;
+    env.running("r1").await;
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(env.client.clone());
+    namespaces.delete(&env.namespace, &DeleteParams::default()).await.unwrap();
+    env.gone(namespaces, &env.namespace).await;
+    assert!(env.living().await.is_empty());
 }
 
 #[tokio::test]
 async fn a_session_made_again_under_the_same_name_gets_nothing_of_the_old_one() {
-    let tenant = Tenant::new().await;
-    let old = tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo old > note").await;
-    tenant.finished("r1").await;
-    tenant.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
-    tenant.gone(tenant.sessions(), "s1").await;
-    let new = tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let old = env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo old > note").await;
+    env.finished("r1").await;
+    env.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
+    env.gone(env.sessions(), "s1").await;
+    let new = env.ready_session("s1").await;
     assert_ne!(sprite(&old).name, sprite(&new).name);
-    tenant.bash("r2", "s1", "cat note").await;
-    assert_eq!(reason(&tenant.finished("r2").await), "NonZeroExit");
+    env.bash("r2", "s1", "cat note").await;
+    assert_eq!(reason(&env.finished("r2").await), "NonZeroExit");
 }
 
 #[tokio::test]
 async fn a_sprite_of_our_name_without_our_labels_is_never_touched() {
-    let tenant = Tenant::new().await;
-    tenant.session("s1", json!({"suspend": true})).await;
-    let session = tenant.session_until("s1", |s| ready_reason(s) == "Suspended").await;
-    assert!(tenant.living().await.is_empty(), "a suspended session makes none");
+    let env = TestEnv::new().await;
+    env.session("s1", json!({"suspend": true})).await;
+    let session = env.session_until("s1", |s| ready_reason(s) == "Suspended").await;
+    assert!(env.living().await.is_empty(), "a suspended session makes none");
     let installation: Api<k8s_openapi::api::core::v1::ConfigMap> =
-        Api::namespaced(tenant.client.clone(), &tenant.operator_namespace);
+        Api::namespaced(env.client.clone(), &env.operator_namespace);
     let installation = installation.get("sprite-operator-installation").await.unwrap().uid().unwrap();
-    let secret = SessionSecret::new(&std::fs::read(tenant.dir.path().join("secret")).unwrap()).unwrap();
+    let secret = SessionSecret::new(&std::fs::read(env.dir.path().join("secret")).unwrap()).unwrap();
     let uid = session.uid().unwrap();
-    let key = SessionKey { namespace: &tenant.namespace, drive: "research", conversation: "s1", uid: &uid };
+    let key = SessionKey { namespace: &env.namespace, drive: "research", conversation: "s1", uid: &uid };
     let name = sprite_name(&secret, &installation, key).unwrap();
-    assert_eq!(tenant.sprites_call("POST", "/v1/sprites", Some(json!({"name": name}))).await.0, 201);
+    assert_eq!(env.sprites_call("POST", "/v1/sprites", Some(json!({"name": name}))).await.0, 201);
     let on = Patch::Merge(json!({"spec": {"suspend": false}}));
-    tenant.sessions().patch("s1", &PatchParams::default(), &on).await.unwrap();
-    let session = tenant.session_until("s1", |s| ready_reason(s) == "NotOurs").await;
+    env.sessions().patch("s1", &PatchParams::default(), &on).await.unwrap();
+    let session = env.session_until("s1", |s| ready_reason(s) == "NotOurs").await;
     assert_eq!(condition(&session, "Stalled"), Some("True"));
-    tenant.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
-    tenant.gone(tenant.sessions(), "s1").await;
-    assert_eq!(tenant.living().await.len(), 1, "it is somebody else's");
-    assert!(tenant.log("exec").await.is_empty());
+    env.sessions().delete("s1", &DeleteParams::default()).await.unwrap();
+    env.gone(env.sessions(), "s1").await;
+    assert_eq!(env.living().await.len(), 1, "it is somebody else's");
+    assert!(env.log("exec").await.is_empty());
 }
 
 #[tokio::test]
 async fn a_lost_sprite_is_made_anew_once_that_is_certain_and_the_loss_is_told() {
-    let tenant = Tenant::new().await;
-    let old = tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let old = env.ready_session("s1").await;
     let path = format!("/v1/sprites/{}", sprite(&old).name);
-    assert_eq!(tenant.sprites_call("DELETE", &path, None).await.0, 204);
-    tenant.bash("r1", "s1", "echo again").await;
-    let run = tenant.finished("r1").await;
+    assert_eq!(env.sprites_call("DELETE", &path, None).await.0, 204);
+    env.bash("r1", "s1", "echo again").await;
+    let run = env.finished("r1").await;
     assert_eq!(stdout(&run), "again\n", "{}", message(&run));
     assert!(message(&run).contains("gone from the platform"), "{}", message(&run));
-    let new = tenant.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
+    let new = env.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
     assert_eq!(sprite(&new).incarnation, 1);
     assert_ne!(sprite(&new).id, sprite(&old).id);
-    assert_eq!(tenant.living().await.len(), 1);
+    assert_eq!(env.living().await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_hand_edited_status_makes_nothing_run() {
-    let tenant = Tenant::new().await;
-    let real = tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let real = env.ready_session("s1").await;
     // A session that claims the Sprite of another one, with a token that would fit.
-    tenant.session("forged", json!({"suspend": true})).await;
-    tenant.session_until("forged", |s| ready_reason(s) == "Suspended").await;
+    env.session("forged", json!({"suspend": true})).await;
+    env.session_until("forged", |s| ready_reason(s) == "Suspended").await;
     let mut status = serde_json::to_value(real.status.clone().unwrap()).unwrap();
     status["observedGeneration"] = json!(2);
     let claim = Patch::Merge(json!({"status": status}));
-    tenant.sessions().patch_status("forged", &PatchParams::default(), &claim).await.unwrap();
+    env.sessions().patch_status("forged", &PatchParams::default(), &claim).await.unwrap();
     let on = Patch::Merge(json!({"spec": {"suspend": false}}));
-    tenant.sessions().patch("forged", &PatchParams::default(), &on).await.unwrap();
-    tenant.bash("r1", "forged", "echo never").await;
-    let session = tenant.session_until("forged", |s| ready_reason(s) == "NotOurs").await;
+    env.sessions().patch("forged", &PatchParams::default(), &on).await.unwrap();
+    env.bash("r1", "forged", "echo never").await;
+    let session = env.session_until("forged", |s| ready_reason(s) == "NotOurs").await;
     assert_eq!(condition(&session, "Ready"), Some("False"));
     // A Run that claims to be running, or to be over.
-    tenant.bash("r2", "nowhere", "echo never").await;
-    tenant.run_until("r2", |run| phase(run) == "Pending").await;
+    env.bash("r2", "nowhere", "echo never").await;
+    env.run_until("r2", |run| phase(run) == "Pending").await;
     let identity = json!({"session": {"name": "s1", "uid": real.uid()}, "sprite": {"id": sprite(&real).id}});
     let mut running = json!({"phase": "Running", "reason": "Started"});
     running.as_object_mut().unwrap().extend(identity.as_object().unwrap().clone());
     let claim = Patch::Merge(json!({"status": running}));
-    tenant.runs().patch_status("r2", &PatchParams::default(), &claim).await.unwrap();
-    let run = tenant.finished("r2").await;
+    env.runs().patch_status("r2", &PatchParams::default(), &claim).await.unwrap();
+    let run = env.finished("r2").await;
     assert_eq!((phase(&run), reason(&run)), ("Failed", "NotStarted"), "{}", message(&run));
-    assert!(!tenant.log("exec").await.iter().any(|e| e["argv"].to_string().contains("so-run")));
+    assert!(!env.log("exec").await.iter().any(|e| e["argv"].to_string().contains("so-run")));
     // Deleting the forged session must not destroy the real one's Sprite.
-    tenant.sessions().delete("forged", &DeleteParams::default()).await.unwrap();
+    env.sessions().delete("forged", &DeleteParams::default()).await.unwrap();
     until("the forged session is stuck or gone, and the real Sprite lives", async || {
-        let gone = tenant.sessions().get_opt("forged").await.unwrap();
+        let gone = env.sessions().get_opt("forged").await.unwrap();
         let stalled = gone.as_ref().is_none_or(|s| condition(s, "Stalled") == Some("True"));
         stalled.then_some(())
     })
     .await;
-    assert_eq!(tenant.living().await.len(), 1);
-    tenant.bash("r3", "s1", "echo alive").await;
-    assert_eq!(stdout(&tenant.finished("r3").await), "alive\n");
+    assert_eq!(env.living().await.len(), 1);
+    env.bash("r3", "s1", "echo alive").await;
+    assert_eq!(stdout(&env.finished("r3").await), "alive\n");
 }
 
 #[tokio::test]
 async fn without_a_good_secret_the_operator_is_not_ready_says_so_and_creates_nothing() {
-    let mut tenant = Tenant::prepared().await;
-    let secret = tenant.dir.path().join("secret");
+    let mut env = TestEnv::prepared().await;
+    let secret = env.dir.path().join("secret");
     std::fs::write(&secret, "short\n").unwrap();
-    tenant.start_spritesd();
-    tenant.start_operator();
-    tenant.session("s1", json!({})).await;
-    let session = tenant.session_until("s1", |s| ready_reason(s) == "SecretMissing").await;
+    env.start_spritesd();
+    env.start_operator();
+    env.session("s1", json!({})).await;
+    let session = env.session_until("s1", |s| ready_reason(s) == "SecretMissing").await;
     let said = &session.status.as_ref().unwrap().conditions.get("Ready").unwrap().message;
     assert!(said.contains("5 bytes") && said.contains("at least 32"), "{said}");
-    let ready = format!("{}/readyz", tenant.listen().await);
+    let ready = format!("{}/readyz", env.listen().await);
     let answer = reqwest::get(&ready).await.unwrap();
     assert_eq!(answer.status(), 503);
     assert!(answer.text().await.unwrap().contains("secret: the session secret has 5 bytes"));
@@ -289,8 +287,8 @@ async fn without_a_good_secret_the_operator_is_not_ready_says_so_and_creates_not
         text.contains("cannot be read").then_some(())
     })
     .await;
-    assert!(tenant.living().await.is_empty() && tenant.log("create").await.is_empty());
+    assert!(env.living().await.is_empty() && env.log("create").await.is_empty());
     std::fs::write(&secret, uuid::Uuid::new_v4().to_string()).unwrap();
-    tenant.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
+    env.session_until("s1", |s| condition(s, "Ready") == Some("True")).await;
     assert_eq!(reqwest::get(&ready).await.unwrap().status(), 200);
 }

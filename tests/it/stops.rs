@@ -1,4 +1,4 @@
-//! Stops and refusals: switch, tenant, session, policy, spec.
+//! Stops and refusals: switch, env, session, policy, spec.
 
 use kube::{
     Api,
@@ -6,32 +6,32 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{
-    Tenant,
-    tenant::{message, phase, reason, stdout},
+use test_support::{
+    TestEnv,
+    environment::{message, phase, reason, stdout},
 };
 
 #[tokio::test]
 async fn the_switch_kills_what_runs_and_refuses_what_comes() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "echo begun; sleep 300").await;
-    tenant.running("r1").await;
-    tenant.switch(Some("false")).await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "echo begun; sleep 300").await;
+    env.running("r1").await;
+    env.switch(Some("false")).await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "KillSwitch"));
-    tenant.bash("r2", "s1", "echo never").await;
-    let run = tenant.finished("r2").await;
+    env.bash("r2", "s1", "echo never").await;
+    let run = env.finished("r2").await;
     assert_eq!((phase(&run), reason(&run)), ("Denied", "KillSwitchOff"));
-    tenant.switch(None).await;
-    tenant.bash("r3", "s1", "echo never").await;
-    assert_eq!(reason(&tenant.finished("r3").await), "KillSwitchOff", "absent is off");
-    tenant.switch(Some("true")).await;
+    env.switch(None).await;
+    env.bash("r3", "s1", "echo never").await;
+    assert_eq!(reason(&env.finished("r3").await), "KillSwitchOff", "absent is off");
+    env.switch(Some("true")).await;
     // Seen within one poll; a Run before that is refused, which is the safe side.
     for n in 0.. {
         let name = format!("on{n}");
-        tenant.bash(&name, "s1", "echo on").await;
-        let run = tenant.finished(&name).await;
+        env.bash(&name, "s1", "echo on").await;
+        let run = env.finished(&name).await;
         if reason(&run) != "KillSwitchOff" {
             assert_eq!(stdout(&run), "on\n");
             break;
@@ -41,79 +41,77 @@ async fn the_switch_kills_what_runs_and_refuses_what_comes() {
 
 #[tokio::test]
 async fn a_suspended_session_kills_and_refuses_and_a_held_one_too() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "sleep 300").await;
-    tenant.running("r1").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "sleep 300").await;
+    env.running("r1").await;
     let patch = async |value: Value| {
-        tenant.sessions().patch("s1", &PatchParams::default(), &Patch::Merge(value)).await.unwrap();
+        env.sessions().patch("s1", &PatchParams::default(), &Patch::Merge(value)).await.unwrap();
     };
     patch(json!({"spec": {"suspend": true}})).await;
-    let run = tenant.finished("r1").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Suspended"));
-    tenant.bash("r2", "s1", "echo never").await;
-    assert_eq!(reason(&tenant.finished("r2").await), "SessionSuspended");
+    env.bash("r2", "s1", "echo never").await;
+    assert_eq!(reason(&env.finished("r2").await), "SessionSuspended");
     patch(json!({"spec": {"suspend": false}, "metadata": {"annotations": {"sprite-operator.io/hold": "incident 7"}}}))
         .await;
-    tenant.bash("r3", "s1", "echo never").await;
-    assert_eq!(reason(&tenant.finished("r3").await), "SessionHeld");
-    assert_eq!(tenant.living().await.len(), 1, "its Sprite and files stay");
+    env.bash("r3", "s1", "echo never").await;
+    assert_eq!(reason(&env.finished("r3").await), "SessionHeld");
+    assert_eq!(env.living().await.len(), 1, "its Sprite and files stay");
 }
 
 #[tokio::test]
 async fn a_suspended_policy_kills_and_refuses() {
-    let tenant = Tenant::new().await;
-    let default = format!("default-{}", tenant.id);
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "sleep 300").await;
-    tenant.running("r1").await;
-    tenant.policy(&default, json!({"suspend": true})).await;
-    let run = tenant.finished("r1").await;
+    let env = TestEnv::new().await;
+    let default = format!("default-{}", env.id);
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "sleep 300").await;
+    env.running("r1").await;
+    env.policy(&default, json!({"suspend": true})).await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "PolicySuspended"));
-    tenant.bash("r2", "s1", "echo never").await;
-    let run = tenant.finished("r2").await;
+    env.bash("r2", "s1", "echo never").await;
+    let run = env.finished("r2").await;
     assert_eq!((phase(&run), reason(&run)), ("Denied", "PolicySuspended"));
 }
 
 #[tokio::test]
 async fn a_namespace_that_is_not_opted_in_gets_nothing() {
-    let tenant = Tenant::new().await;
-    tenant.ready_session("s1").await;
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(tenant.client.clone());
-    tenant.bash("running", "s1", "sleep 300").await;
-    tenant.running("running").await;
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(env.client.clone());
+    env.bash("running", "s1", "sleep 300").await;
+    env.running("running").await;
     let out = Patch::Merge(json!({"metadata": {"labels": {"sprite-operator.io/code-execution": "yes"}}}));
-    namespaces.patch(&tenant.namespace, &PatchParams::default(), &out).await.unwrap();
-    let run = tenant.finished("running").await;
+    namespaces.patch(&env.namespace, &PatchParams::default(), &out).await.unwrap();
+    let run = env.finished("running").await;
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Suspended"), "what runs is killed: {}", message(&run));
-    tenant.session("s2", json!({})).await;
-    tenant
-        .session_until("s2", |s| {
-            s.status.as_ref().and_then(|s| s.conditions.get("Ready")).is_some_and(|c| c.reason == "TenantNotEnabled")
-        })
-        .await;
-    tenant.bash("r1", "s1", "echo never").await;
-    let run = tenant.finished("r1").await;
+    env.session("s2", json!({})).await;
+    env.session_until("s2", |s| {
+        s.status.as_ref().and_then(|s| s.conditions.get("Ready")).is_some_and(|c| c.reason == "TenantNotEnabled")
+    })
+    .await;
+    env.bash("r1", "s1", "echo never").await;
+    let run = env.finished("r1").await;
     assert_eq!((phase(&run), reason(&run)), ("Denied", "TenantNotEnabled"));
-    assert_eq!(tenant.living().await.len(), 1);
+    assert_eq!(env.living().await.len(), 1);
 }
 
 #[tokio::test]
 async fn every_refusal_has_its_reason_says_what_to_do_and_starts_nothing() {
-    let tenant = Tenant::new().await;
-    let named = |name: &str| format!("{name}-{}", tenant.id);
-    tenant
-        .policy(
-            &named("tight"),
-            json!({"limits": {"timeout": "5s", "command": "32", "stdin": "4"}, "commands": {"deny": ["\\bnc\\b"]}}),
-        )
-        .await;
-    tenant.policy(&named("broken"), json!({"egress": {"mode": "Allowlist", "allow": ["localhost"]}})).await;
-    tenant.policy(&named("wide"), json!({"egress": {"mode": "Allowlist", "allow": ["api.example.com"]}})).await;
-    tenant.ready_session("s1").await;
-    tenant.session("tight", json!({"policyRef": {"name": named("tight")}})).await;
-    tenant.run("owner", json!({"session": {"drive": "d"}, "bash": {"command": "sleep 300"}})).await;
-    let owner = tenant.running("owner").await;
+    let env = TestEnv::new().await;
+    let named = |name: &str| format!("{name}-{}", env.id);
+    env.policy(
+        &named("tight"),
+        json!({"limits": {"timeout": "5s", "command": "32", "stdin": "4"}, "commands": {"deny": ["\\bnc\\b"]}}),
+    )
+    .await;
+    env.policy(&named("broken"), json!({"egress": {"mode": "Allowlist", "allow": ["localhost"]}})).await;
+    env.policy(&named("wide"), json!({"egress": {"mode": "Allowlist", "allow": ["api.example.com"]}})).await;
+    env.ready_session("s1").await;
+    env.session("tight", json!({"policyRef": {"name": named("tight")}})).await;
+    env.run("owner", json!({"session": {"drive": "d"}, "bash": {"command": "sleep 300"}})).await;
+    let owner = env.running("owner").await;
     let of_owner = owner.status.unwrap().session.unwrap().name;
     let (s1, tight) = (json!({"name": "s1"}), json!({"name": "tight"}));
     let bash = |command: &str| json!({"command": command});
@@ -156,37 +154,37 @@ async fn every_refusal_has_its_reason_says_what_to_do_and_starts_nothing() {
         ("foreign", json!({"session": {"name": of_owner}, "bash": bash("true")}), "SessionMismatch", "another Run"),
     ];
     for (name, spec, _, _) in &cases {
-        tenant.run(name, spec.clone()).await;
+        env.run(name, spec.clone()).await;
     }
     for (name, _, expected, says) in &cases {
-        let run = tenant.finished(name).await;
+        let run = env.finished(name).await;
         assert_eq!((phase(&run), reason(&run)), ("Denied", *expected), "{name}: {}", message(&run));
         assert!(message(&run).contains(says), "{name}: {}", message(&run));
-        assert_eq!(tenant.starts_of(&run).await, 0, "{name}");
+        assert_eq!(env.starts_of(&run).await, 0, "{name}");
     }
 }
 
 #[tokio::test]
 async fn a_run_may_tighten_by_a_policy_of_its_own() {
-    let tenant = Tenant::new().await;
-    let tight = format!("tight-{}", tenant.id);
-    tenant.policy(&tight, json!({"limits": {"output": "4"}})).await;
-    tenant.ready_session("s1").await;
+    let env = TestEnv::new().await;
+    let tight = format!("tight-{}", env.id);
+    env.policy(&tight, json!({"limits": {"output": "4"}})).await;
+    env.ready_session("s1").await;
     let spec = json!({"session": {"name": "s1"}, "policyRef": {"name": tight}, "bash": {"command": "printf 123456"}});
-    tenant.run("r1", spec).await;
-    let run = tenant.finished("r1").await;
+    env.run("r1", spec).await;
+    let run = env.finished("r1").await;
     assert_eq!((reason(&run), stdout(&run)), ("OutputLimitExceeded", "1234"), "{}", message(&run));
 }
 
 #[tokio::test]
 async fn as_many_runs_as_the_policy_says_run_at_once_and_the_others_wait() {
-    let tenant = Tenant::new().await;
-    tenant.policy(&format!("default-{}", tenant.id), json!({"limits": {"parallelRuns": 1}})).await;
-    tenant.ready_session("s1").await;
-    tenant.bash("r1", "s1", "sleep 2; date +%s%N > first").await;
-    tenant.running("r1").await;
-    tenant.bash("r2", "s1", "test -s first && echo after").await;
-    let waiting = tenant.run_until("r2", |run| phase(run) == "Pending").await;
+    let env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 1}})).await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "sleep 2; date +%s%N > first").await;
+    env.running("r1").await;
+    env.bash("r2", "s1", "test -s first && echo after").await;
+    let waiting = env.run_until("r2", |run| phase(run) == "Pending").await;
     assert!(message(&waiting).starts_with("Queued: "), "{}", message(&waiting));
-    assert_eq!(stdout(&tenant.finished("r2").await), "after\n");
+    assert_eq!(stdout(&env.finished("r2").await), "after\n");
 }

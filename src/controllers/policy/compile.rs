@@ -8,20 +8,18 @@ use std::{collections::BTreeSet, fmt};
 
 use kube::ResourceExt;
 
-use crate::{
-    api::{
-        ExecutionPolicy, ExecutionPolicySpec,
-        execution_policy::{AuditEvents, EgressMode, KillOrKeep, Redact},
-        reasons::PolicyReason,
-    },
-    rules::{
-        combine::Terms,
-        command::DenyList,
-        egress::{self, Demand, EgressError, Mode, Ruleset},
-        environment::{self, EnvironmentError},
-        limits::Limits,
-        quota::PolicyQuota,
-    },
+use api::{
+    ExecutionPolicy, ExecutionPolicySpec,
+    execution_policy::{AuditEvents, EgressMode, KillOrKeep, Redact},
+    reasons::PolicyReason,
+};
+use rules::{
+    combine::Terms,
+    command::DenyList,
+    egress::{self, Demand, EgressError, Mode, Ruleset},
+    environment::{self, EnvironmentError},
+    limits::Limits,
+    quota::PolicyQuota,
 };
 
 /// A policy in force.

@@ -21,10 +21,8 @@ use super::{
     error::Error,
     events::{self, Notice},
 };
-use crate::{
-    api::{ExecutionPolicy, reasons::PolicyReason},
-    kubernetes::apply::{self, Target},
-};
+use crate::kubernetes::apply::{self, Target};
+use api::{ExecutionPolicy, reasons::PolicyReason};
 use compile::{Compiled, PolicyErrors};
 
 /// A compiled policy, or everything that is wrong with it.

@@ -3,8 +3,8 @@
 use k8s_openapi::jiff::Timestamp;
 
 use super::Compilation;
-use crate::api::{
-    conditions::{Signal, Truth},
+use api::{
+    conditions::{ConditionStatus, ConditionUpdate},
     execution_policy::{EffectiveEgress, EgressRule, ExecutionPolicyStatus},
     reasons::PolicyReason,
 };
@@ -16,10 +16,10 @@ pub(super) fn report(
     sessions: u32,
     now: Timestamp,
 ) -> ExecutionPolicyStatus {
-    let settled = Signal::new("Reconciling", false, "Settled");
+    let settled = ConditionUpdate::new("Reconciling", false, "Settled");
     let (egress, signals) = match compilation {
         Ok(compiled) => {
-            let rule = |rule: &crate::rules::egress::Rule| EgressRule {
+            let rule = |rule: &rules::egress::Rule| EgressRule {
                 domain: rule.domain.clone(),
                 action: rule.action.clone(),
                 include: rule.include.clone(),
@@ -29,13 +29,14 @@ pub(super) fn report(
                 hash: compiled.egress.hash().to_owned(),
             };
             let valid = PolicyReason::Valid.as_str();
-            let ready = Signal::new("Ready", true, valid).because("the policy is in force");
-            (Some(egress), vec![ready, settled, Signal::new("Stalled", false, valid)])
+            let ready = ConditionUpdate::new("Ready", true, valid).with_message("the policy is in force");
+            (Some(egress), vec![ready, settled, ConditionUpdate::new("Stalled", false, valid)])
         }
         Err(errors) => {
-            let signal =
-                |kind, truth: Truth| Signal::new(kind, truth, errors.reason.as_str()).because(errors.to_string());
-            (None, vec![signal("Ready", Truth::False), settled, signal("Stalled", Truth::True)])
+            let signal = |kind, truth: ConditionStatus| {
+                ConditionUpdate::new(kind, truth, errors.reason.as_str()).with_message(errors.to_string())
+            };
+            (None, vec![signal("Ready", ConditionStatus::False), settled, signal("Stalled", ConditionStatus::True)])
         }
     };
     ExecutionPolicyStatus {

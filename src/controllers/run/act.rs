@@ -23,21 +23,19 @@ use super::{
     gather::Observed,
     start, status,
 };
-use crate::{
-    api::{
-        Run, RunStatus, SandboxSession, SandboxSessionSpec,
-        names::{RUN_FINALIZER, RUN_UID_LABEL},
-        sandbox_session::Access,
-    },
-    kubernetes::{
-        apply::{self, Target},
-        finalizer,
-    },
-    rules::{
-        anomaly,
-        outcome::{Outcome, Stop},
-        session_name,
-    },
+use crate::kubernetes::{
+    apply::{self, Target},
+    finalizer,
+};
+use api::{
+    Run, RunStatus, SandboxSession, SandboxSessionSpec,
+    names::{RUN_FINALIZER, RUN_UID_LABEL},
+    sandbox_session::Access,
+};
+use rules::{
+    anomaly,
+    outcome::{Outcome, Stop},
+    session_name,
 };
 
 /// Does it.

@@ -28,18 +28,16 @@ use super::{
     gather::Observed,
     kill,
 };
-use crate::{
-    api::{Run, SandboxSession, reasons::Evidence, values::GoDuration},
-    kubernetes::apply::within,
-    rules::{
-        combine,
-        outcome::{self, Outcome, Stop},
-        output::{Capture, Captured, Source},
-        redact::LOOKAHEAD,
-        runner::{self, Guard},
-    },
-    sprites::{self, Awake, ExecEvent, Priority},
+use crate::kubernetes::apply::within;
+use api::{Run, SandboxSession, reasons::Evidence, values::GoDuration};
+use redact::LOOKAHEAD;
+use rules::{
+    combine,
+    outcome::{self, Outcome, Stop},
+    output::{Capture, Captured, Source},
+    runner::{self, Guard},
 };
+use sprites::{Awake, ExecEvent, Priority};
 
 /// How long after a Run's own deadline its end may still be looked for.
 const GRACE: Duration = Duration::from_secs(30);

@@ -14,24 +14,22 @@ use super::{
     gather::Observed,
     prove::{self, Proof},
 };
-use crate::{
-    access::switch::Switch,
-    api::{
-        RunStatus, SandboxSession,
-        names::{HOLD_ANNOTATION, RUN_FINALIZER},
-        reasons::{RunPhase, RunReason, SessionReason},
-        values::GoDuration,
-    },
-    rules::{
-        combine::{self, Effective},
-        command,
-        egress::Ruleset,
-        fit,
-        limits::Limits,
-        outcome::{Outcome, Stop},
-        path,
-        redact::Redactor,
-    },
+use crate::access::switch::Switch;
+use api::{
+    RunStatus, SandboxSession,
+    names::{HOLD_ANNOTATION, RUN_FINALIZER},
+    reasons::{RunPhase, RunReason, SessionReason},
+    values::GoDuration,
+};
+use redact::Redactor;
+use rules::{
+    combine::{self, Effective},
+    command,
+    egress::Ruleset,
+    limits::Limits,
+    object_size,
+    outcome::{Outcome, Stop},
+    path,
 };
 
 /// The decision.
@@ -361,8 +359,8 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
         complain(RunReason::LimitExceeded, error.to_string());
     }
     // A Run that cannot be written as JSON was never read as such.
-    let size = fit::stored_size(o.run.as_ref()).unwrap_or(usize::MAX);
-    if !fit::leaves_room(size) {
+    let size = object_size::stored_size(o.run.as_ref()).unwrap_or(usize::MAX);
+    if !object_size::has_room_for_status(size) {
         let message =
             format!("the Run has {size} bytes, so its output could not be stored: make command or stdin smaller");
         complain(RunReason::TooLarge, message);
@@ -484,5 +482,4 @@ fn not_ready(o: &Observed, session: &SandboxSession) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "decide/tests.rs"]
 mod tests;

@@ -21,16 +21,14 @@ use super::{
     executions::Finished,
     kill,
 };
-use crate::{
-    api::Run,
-    rules::{
-        outcome::{self, ExecSeen, Outcome, Stop, Verdict},
-        output::{Capture, Captured, Room, Source},
-        redact::LOOKAHEAD,
-        runner::{self, Launch},
-    },
-    sprites::{self, Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop},
+use api::Run;
+use redact::LOOKAHEAD;
+use rules::{
+    outcome::{self, ExecSeen, Outcome, Stop, Verdict},
+    output::{Capture, Captured, Room, Source},
+    runner::{self, Launch},
 };
+use sprites::{Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop};
 
 /// How old the read of the rules may be when the command is started.
 const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);

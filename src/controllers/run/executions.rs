@@ -10,12 +10,10 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::{
-    rules::{
-        outcome::{Outcome, Stop},
-        output::Captured,
-    },
-    serve::metrics::Metrics,
+use crate::serve::metrics::Metrics;
+use rules::{
+    outcome::{Outcome, Stop},
+    output::Captured,
 };
 
 /// Most executions of one process.

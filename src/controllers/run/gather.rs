@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     access::switch::{self, Switch},
-    api::{ExecutionPolicy, Run, SandboxSession},
     kubernetes::apply::within,
-    rules::session_name,
 };
+use api::{ExecutionPolicy, Run, SandboxSession};
+use rules::session_name;
 
 /// Everything that a decision rests on.
 #[derive(Debug)]

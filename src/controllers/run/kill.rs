@@ -5,10 +5,8 @@
 use std::time::Duration;
 
 use super::super::{context::Context, session::lock};
-use crate::{
-    rules::runner,
-    sprites::{self, Awake, Killed, Priority},
-};
+use rules::runner;
+use sprites::{Awake, Killed, Priority};
 
 /// How long a command has between TERM and KILL.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 
 use super::{context::Context, driver::Next, error::Error};
-use crate::api::Run;
+use api::Run;
 
 /// Brings a Run one step further.
 pub async fn reconcile(run: Arc<Run>, context: Arc<Context>) -> Result<Next, Error> {

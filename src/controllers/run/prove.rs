@@ -3,12 +3,10 @@
 //! The live instance must be the recorded one, ours, private, and hold exactly the demanded rules. Must not read.
 
 use super::super::session::gather::LiveSprite;
-use crate::{
-    api::SandboxSession,
-    rules::{
-        egress::{ReadRule, Ruleset, compare},
-        lockdown::Token,
-    },
+use api::SandboxSession;
+use rules::{
+    egress::{ReadRule, Ruleset, compare},
+    lockdown::Token,
 };
 
 /// What is proved.
@@ -58,9 +56,9 @@ pub fn prove(proof: &Proof, demanded: &Ruleset, live: &LiveSprite, rules: &[Read
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{SandboxSessionSpec, reasons::SpritePhase, sandbox_session::*};
-    use crate::rules::egress::Rule;
+    use api::{SandboxSessionSpec, reasons::SpritePhase, sandbox_session::*};
     use rstest::rstest;
+    use rules::egress::Rule;
 
     fn session(id: &str, token: Option<String>) -> SandboxSession {
         let spec: SandboxSessionSpec = serde_json::from_str(r#"{"drive": "d", "conversation": "c"}"#).unwrap();

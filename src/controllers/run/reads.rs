@@ -15,12 +15,10 @@ use futures::{
 };
 use tokio::time::Instant;
 
-use crate::{
-    access::switch::Switch,
-    api::{ExecutionPolicy, SandboxSession},
-    sprites::{self, Awake, NetworkRule, Sprite},
-};
+use crate::access::switch::Switch;
+use api::{ExecutionPolicy, SandboxSession};
 use k8s_openapi::api::core::v1::Namespace;
+use sprites::{Awake, NetworkRule, Sprite};
 
 /// For how long a read is shared, from when it began.
 pub const SHARED: Duration = Duration::from_secs(1);
@@ -96,7 +94,7 @@ impl LastAwake {
     /// This instance, if it was seen awake.
     pub fn of(&self, name: &str, instance: &str) -> Option<Awake> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(name).filter(|on| on.id() == instance && on.seen_ago() < AWAKE).cloned()
+        seen.get(name).filter(|on| on.id() == instance && on.age() < AWAKE).cloned()
     }
 
     /// What is doubted is asked for its state first.
@@ -108,7 +106,7 @@ impl LastAwake {
     pub fn saw(&self, on: Awake) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= 1024 {
-            seen.retain(|_, on| on.seen_ago() < AWAKE);
+            seen.retain(|_, on| on.age() < AWAKE);
         }
         seen.insert(on.name().to_owned(), on);
     }

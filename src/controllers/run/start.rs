@@ -22,11 +22,9 @@ use super::{
     gather::Observed,
     prove, reads, status,
 };
-use crate::{
-    api::Run,
-    rules::{outcome::Stop, session_name},
-    sprites::{self, Awake, Priority},
-};
+use api::Run;
+use rules::{outcome::Stop, session_name};
+use sprites::{Awake, Priority};
 
 /// How long after a failed proof a Run is looked at again.
 const DOUBT: Duration = Duration::from_secs(2);

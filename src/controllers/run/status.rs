@@ -7,18 +7,16 @@ use super::{
     decide::{Start, Wait},
     executions::Finished,
 };
-use crate::{
-    api::{
-        Run, RunStatus,
-        conditions::{Conditions, Signal, Truth, cut},
-        reasons::{RunPhase, RunReason},
-        run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
-    },
-    rules::{
-        fit,
-        outcome::{self, Outcome, Story},
-        output::{Captured, Encoded},
-    },
+use api::{
+    Run, RunStatus,
+    conditions::{ConditionStatus, ConditionUpdate, Conditions, cut},
+    reasons::{RunPhase, RunReason},
+    run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
+};
+use rules::{
+    object_size,
+    outcome::{self, ConditionStatuses, Outcome},
+    output::{Captured, Encoded},
 };
 
 /// Longest message of a Run, in bytes; the schema has the same bound.
@@ -28,16 +26,20 @@ const MESSAGE_MAX: usize = 1024;
 fn conditions(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Timestamp) -> Conditions {
     let old = run.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
     let word = reason.as_str();
-    let Story { admitted, succeeded, finished } = outcome::story(phase, old.is_true("Admitted"));
-    let truth = |told: Option<bool>| told.map_or(Truth::Unknown, Truth::from);
+    let ConditionStatuses { admitted, succeeded, finished } = outcome::story(phase, old.is_true("Admitted"));
+    let truth = |told: Option<bool>| told.map_or(ConditionStatus::Unknown, ConditionStatus::from);
     let admitted = truth(admitted);
     let signals = vec![
         // Once admitted it stays so, whatever comes of it: its reason is that of the start.
-        Signal::new("Admitted", admitted, if admitted == Truth::True { RunReason::Started.as_str() } else { word }),
-        Signal::new("Succeeded", truth(succeeded), word).because(message),
-        Signal::new("Finished", finished, word),
-        Signal::new("Reconciling", !finished, word),
-        Signal::new("Stalled", false, word),
+        ConditionUpdate::new(
+            "Admitted",
+            admitted,
+            if admitted == ConditionStatus::True { RunReason::Started.as_str() } else { word },
+        ),
+        ConditionUpdate::new("Succeeded", truth(succeeded), word).with_message(message),
+        ConditionUpdate::new("Finished", finished, word),
+        ConditionUpdate::new("Reconciling", !finished, word),
+        ConditionUpdate::new("Stalled", false, word),
     ];
     old.merged(signals, run.metadata.generation, now)
 }
@@ -122,7 +124,7 @@ pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> 
 /// Whether the object can be stored with this status.
 pub fn fits(run: &Run, status: &RunStatus) -> bool {
     let whole = Run { status: Some(status.clone()), ..run.clone() };
-    fit::stored_size(&whole).is_some_and(fit::fits)
+    object_size::stored_size(&whole).is_some_and(object_size::fits)
 }
 
 fn output(captured: &Captured, incomplete: bool, store: bool) -> Output {

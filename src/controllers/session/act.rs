@@ -17,19 +17,17 @@ use super::{
     plan::{self, Effect, Plan, Remember, View},
     status,
 };
-use crate::{
-    api::{
-        SandboxSession, SandboxSessionStatus,
-        names::SESSION_FINALIZER,
-        reasons::{SessionPhase, SessionReason},
-    },
-    kubernetes::{
-        apply::{self, Target},
-        finalizer,
-    },
-    rules::outcome::Stop,
-    sprites::{self, CreateSprite, Priority, UrlSettings},
+use crate::kubernetes::{
+    apply::{self, Target},
+    finalizer,
 };
+use api::{
+    SandboxSession, SandboxSessionStatus,
+    names::SESSION_FINALIZER,
+    reasons::{SessionPhase, SessionReason},
+};
+use rules::outcome::Stop;
+use sprites::{CreateSprite, Priority, UrlSettings};
 
 /// How long a create or delete may wait for its turn: with the time to connect, 10 s, it is sent within the 15 s that
 /// [`lease::TO_SEND`](crate::kubernetes::lease::TO_SEND) leaves.
@@ -137,7 +135,7 @@ async fn create(
                 // Created under our name, yet without our labels: look again, the name may be somebody else's.
                 return Ok(Next::After(std::time::Duration::from_secs(2)));
             }
-            let sprite = intended.map(|intended| crate::api::sandbox_session::SpriteStatus {
+            let sprite = intended.map(|intended| api::sandbox_session::SpriteStatus {
                 id: Some(live.id),
                 url: live.url,
                 region: live.region,

@@ -13,18 +13,16 @@ use super::{
     plan::{Effect, Plan, Remember, View, after, data_lost, degraded, obstructed, provisioning, since, status},
     release::release,
 };
-use crate::{
-    access::switch::Switch,
-    api::{
-        SandboxSessionStatus,
-        names::{HOLD_ANNOTATION, SESSION_FINALIZER},
-        reasons::{SessionPhase, SessionReason, SpritePhase},
-        sandbox_session::{LockdownStatus, SpriteStatus},
-    },
-    rules::{
-        egress::compare,
-        lockdown::{self, ApplyReason, Consequence, Decision, FRESH_ATTEMPTS, Token},
-    },
+use crate::access::switch::Switch;
+use api::{
+    SandboxSessionStatus,
+    names::{HOLD_ANNOTATION, SESSION_FINALIZER},
+    reasons::{SessionPhase, SessionReason, SpritePhase},
+    sandbox_session::{LockdownStatus, SpriteStatus},
+};
+use rules::{
+    egress::compare,
+    lockdown::{self, ApplyReason, Consequence, Decision, FRESH_ATTEMPTS, Token},
 };
 
 use std::time::Duration;
@@ -385,5 +383,4 @@ pub fn after_destroy(o: &Observed, before: &View) -> Plan {
 }
 
 #[cfg(test)]
-#[path = "decide/tests.rs"]
 mod tests;

@@ -10,15 +10,13 @@ use super::{
     decide,
     memory::Memory,
 };
-use crate::{
-    access::switch::Switch,
-    api::{SandboxSession, reasons::SpritePhase},
-    rules::{
-        egress::{ReadRule, Rule},
-        session_name::{self, SessionKey},
-    },
-    sprites::{self, NetworkRule, Priority, Sprite, SpriteState},
+use crate::access::switch::Switch;
+use api::{SandboxSession, reasons::SpritePhase};
+use rules::{
+    egress::{ReadRule, Rule},
+    session_name::{self, SessionKey},
 };
+use sprites::{NetworkRule, Priority, Sprite, SpriteState};
 
 /// Everything that a decision rests on.
 #[derive(Debug)]

@@ -10,15 +10,13 @@ use super::{
     super::context::Context,
     gather::{network_rule, rule},
 };
-use crate::{
-    api::reasons::SessionReason,
-    rules::{
-        egress::{Ruleset, compare},
-        lockdown::Failure,
-        runner,
-    },
-    sprites::{self, Awake, ExecError, ExecRequest, Output, Priority, Target, UpdateSprite, UrlSettings},
+use api::reasons::SessionReason;
+use rules::{
+    egress::{Ruleset, compare},
+    lockdown::Failure,
+    runner,
 };
+use sprites::{Awake, ExecError, ExecRequest, Output, Priority, Target, UpdateSprite, UrlSettings};
 
 /// A trusted command on an awake Sprite.
 const TRUSTED: Duration = Duration::from_secs(15);

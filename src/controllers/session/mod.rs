@@ -16,7 +16,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 
 use super::{context::Context, driver::Next, error::Error};
-use crate::api::{SandboxSession, names::HOLD_ANNOTATION};
+use api::{SandboxSession, names::HOLD_ANNOTATION};
 
 /// Brings a session one step further.
 pub async fn reconcile(session: Arc<SandboxSession>, context: Arc<Context>) -> Result<Next, Error> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{super::driver::Next, gather::Observed};
-use crate::api::{
+use api::{
     SandboxSessionStatus,
     reasons::{SessionPhase, SessionReason},
     sandbox_session::{LockdownStatus, SpriteStatus},

@@ -9,7 +9,7 @@ use super::{
     gather::{Live, Observed},
     plan::{Effect, Plan, Remember, View, after, data_lost, since, status},
 };
-use crate::api::reasons::{SessionPhase, SessionReason};
+use api::reasons::{SessionPhase, SessionReason};
 
 /// How long Runs have to end before their Sprite is destroyed with them.
 pub const STOPPING: i64 = 15;

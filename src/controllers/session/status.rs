@@ -4,9 +4,9 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
 use super::{gather::Observed, plan::View};
-use crate::api::{
+use api::{
     SandboxSessionStatus,
-    conditions::{Signal, Truth},
+    conditions::{ConditionStatus, ConditionUpdate},
     names::CREATOR_ANNOTATION,
     reasons::{SessionPhase, SessionReason},
 };
@@ -30,22 +30,22 @@ pub fn report(o: &Observed, view: View, now: Timestamp) -> SandboxSessionStatus 
     let word = reason.as_str();
     let as_expected = SessionReason::AsExpected.as_str();
     let locked_signal = if locked {
-        Signal::new("LockedDown", true, SessionReason::LockedDown.as_str())
+        ConditionUpdate::new("LockedDown", true, SessionReason::LockedDown.as_str())
     } else {
-        Signal::new("LockedDown", false, word).because(message.clone())
+        ConditionUpdate::new("LockedDown", false, word).with_message(message.clone())
     };
     let lost_signal = match data_lost {
-        Some(why) => Signal::new("DataLost", true, SessionReason::Lost.as_str()).because(why),
-        None => Signal::new("DataLost", false, as_expected),
+        Some(why) => ConditionUpdate::new("DataLost", true, SessionReason::Lost.as_str()).with_message(why),
+        None => ConditionUpdate::new("DataLost", false, as_expected),
     };
     let signals = vec![
-        Signal::new("Ready", ready, word).because(message.clone()),
+        ConditionUpdate::new("Ready", ready, word).with_message(message.clone()),
         locked_signal,
-        Signal::new("Contained", Truth::Unknown, SessionReason::NotChecked.as_str())
-            .because("this version does not probe"),
+        ConditionUpdate::new("Contained", ConditionStatus::Unknown, SessionReason::NotChecked.as_str())
+            .with_message("this version does not probe"),
         lost_signal,
-        Signal::new("Reconciling", !settled, if settled { as_expected } else { word }),
-        Signal::new("Stalled", stalled, if stalled { word } else { as_expected }),
+        ConditionUpdate::new("Reconciling", !settled, if settled { as_expected } else { word }),
+        ConditionUpdate::new("Stalled", stalled, if stalled { word } else { as_expected }),
     ];
     let mut status = SandboxSessionStatus {
         observed_generation: o.session.metadata.generation,

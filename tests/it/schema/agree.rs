@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sprite_operator::explain::{Item, Kind, PolicyReport, Verdict, judge};
 
 use super::{Case, object, policies, try_create, values};
-use crate::support::cluster;
+use test_support::cluster;
 
 /// One object, and what the dry run says of it.
 pub struct Trial {

@@ -1,12 +1,12 @@
 //! Applying the same again changes nothing; what the operator writes is no business of whoever applies; lists are
 //! selected by field.
 
+use api::{Run, SandboxSession};
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
-use sprite_operator::api::{Run, SandboxSession};
 
 use super::{Answer, Scratch};
-use crate::support::cluster;
+use test_support::cluster;
 
 fn manifest() -> Value {
     json!({
@@ -147,7 +147,7 @@ async fn an_empty_policy_is_applied_by_the_server_as_often_as_one_likes() {
     for _ in 0..3 {
         applied.push(cluster::try_apply(&client, None, &policy).await);
     }
-    let policies: kube::Api<sprite_operator::api::ExecutionPolicy> = kube::Api::all(client.clone());
+    let policies: kube::Api<api::ExecutionPolicy> = kube::Api::all(client.clone());
     policies.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
     for outcome in applied {
         outcome.unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Accepted, Case, Refused, judge, object, try_create, with};
-use crate::support::cluster;
+use test_support::cluster;
 
 const FORM: &str =
     "write a host name such as api.example.com or *.example.com: no scheme, port, path, user, space or CIDR";
@@ -277,8 +277,8 @@ async fn a_part_that_is_given_has_its_other_defaults_and_so_has_one_that_is_null
 async fn the_defaults_of_the_schema_are_those_of_the_types() {
     let client = cluster::admin(cluster::kubeconfig()).await;
     let answer = try_create(&client, "ExecutionPolicy", "", &object("ExecutionPolicy", "case", &json!({}))).await;
-    let read: sprite_operator::api::ExecutionPolicy = serde_json::from_value(answer.body).unwrap();
-    let plain: sprite_operator::api::ExecutionPolicySpec = serde_json::from_value(json!({})).unwrap();
+    let read: api::ExecutionPolicy = serde_json::from_value(answer.body).unwrap();
+    let plain: api::ExecutionPolicySpec = serde_json::from_value(json!({})).unwrap();
     assert_eq!(read.spec, plain);
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Accepted, Case, Refused, judge, object, try_create, with};
-use crate::support::cluster;
+use test_support::cluster;
 
 const ONE_ACTION: &str = "write exactly one of bash, writeFile, readFile, editFile";
 const SELECTOR: &str = "write either session.name or session.drive";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Accepted, Case, Refused, judge, object, try_create, with};
-use crate::support::cluster;
+use test_support::cluster;
 
 pub fn sessions() -> Vec<Case> {
     const BYTES: &str = "at most 253 bytes of UTF-8: write a shorter name";

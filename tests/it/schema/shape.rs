@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use sprite_operator::api;
 
 use super::{Accepted, Case, Refused, changes, policies, runs, sessions, values};
 

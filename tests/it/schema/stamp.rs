@@ -8,7 +8,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{Answer, object, path, send, try_create};
-use crate::support::cluster;
+use test_support::cluster;
 
 /// A client that acts as somebody else; the admin's group, so that it may create.
 async fn acting_as(user: &str, groups: &[&str]) -> Client {

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use api::values::{ByteSize, GoDuration};
 use serde_json::{Value, json};
-use sprite_operator::api::values::{ByteSize, GoDuration};
 
 use super::{Accepted, Case, Refused, judge, object, try_create};
-use crate::support::cluster;
+use test_support::cluster;
 
 /// Refused by the schema only: nobody writes these.
 const NARROWER: [&str; 5] = ["1.5us", "1.5µs", "0.5us", "0.1234567s", "-0"];

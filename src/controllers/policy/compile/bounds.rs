@@ -4,13 +4,11 @@
 
 use std::{fmt::Display, time::Duration};
 
-use crate::{
-    api::{
-        ExecutionPolicySpec,
-        values::{ByteSize, GoDuration},
-    },
-    rules::limits::Limits,
+use api::{
+    ExecutionPolicySpec,
+    values::{ByteSize, GoDuration},
 };
+use rules::limits::Limits;
 
 /// Most entries of `egress.allow`, and of `egress.deny`.
 pub const ENTRIES: usize = 200;

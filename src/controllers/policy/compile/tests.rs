@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::values::GoDuration;
+use api::values::GoDuration;
 
 fn policy(spec: &str) -> ExecutionPolicy {
     ExecutionPolicy::new("p", serde_saphyr::from_str(spec).unwrap())
@@ -108,7 +108,7 @@ fn numbered(many: usize) -> Value {
 
 /// What the schema says of a field of a policy.
 fn schema(field: &str) -> Value {
-    let (_, crd) = crate::api::crds().unwrap().into_iter().find(|(file, _)| file.starts_with("exec")).unwrap();
+    let (_, crd) = api::crds().unwrap().into_iter().find(|(file, _)| file.starts_with("exec")).unwrap();
     let crd = serde_json::to_value(crd).unwrap();
     let root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
     field.split('.').fold(root, |node, name| node["properties"][name].clone())

@@ -6,15 +6,13 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::{
-    api::{
-        ExecutionPolicy, Run,
-        conditions::{Conditions, Signal},
-        sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
-    },
-    controllers::{context::Tenant, policy::compile::compile},
-    rules::lockdown::Token,
+use crate::controllers::{context::Tenant, policy::compile::compile};
+use api::{
+    ExecutionPolicy, Run,
+    conditions::{ConditionUpdate, Conditions},
+    sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
 };
+use rules::lockdown::Token;
 
 const NOW: i64 = 1_000_000;
 
@@ -43,7 +41,11 @@ fn session() -> SandboxSession {
         status: Some(SandboxSessionStatus {
             sprite: Some(SpriteStatus { name: "so-1".into(), id: Some("i".into()), ..SpriteStatus::default() }),
             lockdown: Some(LockdownStatus { token: Some(token), nonce: Some("n".into()), ..LockdownStatus::default() }),
-            conditions: Conditions::default().merged(vec![Signal::new("Ready", true, "LockedDown")], None, at(1)),
+            conditions: Conditions::default().merged(
+                vec![ConditionUpdate::new("Ready", true, "LockedDown")],
+                None,
+                at(1),
+            ),
             ..SandboxSessionStatus::default()
         }),
     }
@@ -80,7 +82,7 @@ fn in_phase(mut run: Run, phase: RunPhase) -> Run {
     run.status = Some(RunStatus {
         phase: Some(phase),
         conditions: Conditions::default().merged(
-            vec![Signal::new("Finished", phase.is_terminal(), "Completed")],
+            vec![ConditionUpdate::new("Finished", phase.is_terminal(), "Completed")],
             None,
             at(NOW - 10),
         ),
@@ -265,7 +267,8 @@ fn a_wait_says_the_same_as_long_as_its_cause_is_the_same() {
     let not_ready = |reason: &'static str| {
         with_session(observed(named()), |s| {
             let status = s.status.as_mut().unwrap();
-            status.conditions = Conditions::default().merged(vec![Signal::new("Ready", false, reason)], None, at(1));
+            status.conditions =
+                Conditions::default().merged(vec![ConditionUpdate::new("Ready", false, reason)], None, at(1));
         })
     };
     assert_eq!(cause(&not_ready("Provisioning")), cause(&not_ready("Provisioned")));

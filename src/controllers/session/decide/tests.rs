@@ -10,11 +10,9 @@ use super::{
     super::{gather::Timing, release::STOPPING},
     *,
 };
-use crate::{
-    api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec},
-    controllers::{context::Tenant, policy::compile::compile, session::memory::Memory},
-    rules::egress::{ReadRule, Rule, Ruleset},
-};
+use crate::controllers::{context::Tenant, policy::compile::compile, session::memory::Memory};
+use api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec};
+use rules::egress::{ReadRule, Rule, Ruleset};
 
 const NOW: i64 = 1_000_000;
 

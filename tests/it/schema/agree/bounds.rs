@@ -1,7 +1,7 @@
 //! Values just inside and just outside of everything that the schema of a policy says, made from the schema.
 
+use api::values::GoDuration;
 use serde_json::{Value, json};
-use sprite_operator::api::{self, values::GoDuration};
 
 use super::Trial;
 

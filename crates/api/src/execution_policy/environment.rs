@@ -1,0 +1,70 @@
+//! Environment variables and commands.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Environment variables of Runs.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Environment {
+    /// Set for every Run, each name once. At most 128 of 32Ki each.
+    #[schemars(schema_with = "env_schema")]
+    pub set: Vec<EnvVar>,
+    /// Names that a Run may set itself. At most 128.
+    #[schemars(schema_with = "env_names_schema")]
+    pub allow: Vec<String>,
+}
+
+/// One environment variable.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+pub struct EnvVar {
+    /// A letter or underscore, then letters, digits and underscores.
+    pub name: String,
+    /// Any text without NUL.
+    #[serde(default)]
+    pub value: String,
+}
+
+/// The schema of a list of environment variables, for policies and Runs.
+pub(crate) fn env_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 128, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {
+            "type": "object", "required": ["name"],
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
+                    "description": "A letter or underscore, then letters, digits and underscores."},
+                "value": {"type": "string", "default": "", "maxLength": 32768, "pattern": r"^[^\x00]*$",
+                    "description": "Any text without NUL, at most 32Ki.",
+                    "x-kubernetes-validations": [{"rule": "size(bytes(self)) <= 32768",
+                        "message": "a value has at most 32Ki bytes of UTF-8: write a shorter one"}]},
+            },
+        },
+    })
+}
+fn env_names_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 128, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+    })
+}
+
+/// Which commands are refused.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Commands {
+    /// Linear-time regular expressions (RE2 syntax, no back-references); a command that matches one is Denied. At
+    /// most 64 of 512 bytes.
+    #[schemars(schema_with = "deny_schema")]
+    pub deny: Vec<String>,
+}
+
+fn deny_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": 512},
+        "x-kubernetes-validations": [
+            {"rule": "self.all(e, size(bytes(e)) <= 512)", "message": "an expression has at most 512 bytes: split it into several"},
+        ],
+    })
+}

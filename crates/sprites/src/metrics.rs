@@ -1,0 +1,89 @@
+//! What the client counts: calls by kind and outcome, how long they took, who waits, how execs ended. Labels are closed
+//! vocabularies: no name of a Sprite, a host or a command is ever one.
+
+use std::time::Duration;
+
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
+
+use super::call::{CallKind, Priority};
+use super::error::Error;
+
+/// The client's metrics. Cheap to clone; clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    calls: HistogramVec,
+    retries: IntCounterVec,
+    held: IntCounterVec,
+    waits: HistogramVec,
+    waiting: IntGauge,
+    under_way: IntGauge,
+    exec_ends: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers every metric; their names begin with `sprites_`, after the registry's own prefix.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let seconds = |name: &str, help: &str| {
+            HistogramOpts::new(name, help)
+                .buckets(vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0])
+        };
+        let metrics = Self {
+            calls: HistogramVec::new(
+                seconds("sprites_call_seconds", "One attempt of a call of the Sprites API, by kind and outcome."),
+                &["call", "outcome"],
+            )?,
+            retries: IntCounterVec::new(
+                Opts::new("sprites_retries_total", "Attempts after the first, by kind and the outcome before."),
+                &["call", "after"],
+            )?,
+            held: IntCounterVec::new(
+                Opts::new("sprites_held_total", "Calls the limiter did not let go, by priority and reason."),
+                &["priority", "reason"],
+            )?,
+            waits: HistogramVec::new(
+                seconds("sprites_wait_seconds", "How long calls waited for their turn, by priority."),
+                &["priority"],
+            )?,
+            waiting: IntGauge::new("sprites_waiting", "Calls that wait for their turn.")?,
+            under_way: IntGauge::new("sprites_under_way", "Calls that were let go and are not over.")?,
+            exec_ends: IntCounterVec::new(
+                Opts::new("sprites_exec_ends_total", "Execs by how they ended: exit, or how the connection was lost."),
+                &["end"],
+            )?,
+        };
+        registry.register(Box::new(metrics.calls.clone()))?;
+        registry.register(Box::new(metrics.retries.clone()))?;
+        registry.register(Box::new(metrics.held.clone()))?;
+        registry.register(Box::new(metrics.waits.clone()))?;
+        registry.register(Box::new(metrics.waiting.clone()))?;
+        registry.register(Box::new(metrics.under_way.clone()))?;
+        registry.register(Box::new(metrics.exec_ends.clone()))?;
+        Ok(metrics)
+    }
+
+    pub(super) fn called(&self, kind: CallKind, outcome: Result<(), &Error>, took: Duration) {
+        let outcome = outcome.map_or_else(Error::kind, |()| "ok");
+        self.calls.with_label_values(&[kind.as_str(), outcome]).observe(took.as_secs_f64());
+    }
+
+    pub(super) fn retried(&self, kind: CallKind, after: &Error) {
+        self.retries.with_label_values(&[kind.as_str(), after.kind()]).inc();
+    }
+
+    pub(super) fn waited(&self, priority: Priority, took: Duration) {
+        self.waits.with_label_values(&[priority.as_str()]).observe(took.as_secs_f64());
+    }
+
+    pub(super) fn held(&self, priority: Priority, reason: &'static str) {
+        self.held.with_label_values(&[priority.as_str(), reason]).inc();
+    }
+
+    pub(super) fn load(&self, (waiting, under_way): (usize, usize)) {
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.under_way.set(i64::try_from(under_way).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn exec_ended(&self, end: &'static str) {
+        self.exec_ends.with_label_values(&[end]).inc();
+    }
+}

@@ -1,0 +1,47 @@
+//! The way out of a WebSocket that several parts of the server write to, in order and without waiting for reads.
+
+use axum::extract::ws::{Message, WebSocket};
+use futures::SinkExt as _;
+use futures::stream::SplitSink;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::socket::STALLED;
+use crate::connection::Connection;
+
+/// How many messages may wait; the writer of one more has to wait too.
+const WAITING: usize = 16;
+
+/// Where messages to a client go. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct WsWriter(mpsc::Sender<Message>);
+
+/// The client is gone, or takes nothing any more.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+impl WsWriter {
+    /// Writes to `sink` until all outlets are gone; cuts the connection of a client that takes nothing.
+    pub(crate) fn start(mut sink: SplitSink<WebSocket, Message>, connection: Connection) -> Self {
+        let (sender, mut queue) = mpsc::channel::<Message>(WAITING);
+        tokio::spawn(async move {
+            while let Some(message) = queue.recv().await {
+                let last = matches!(message, Message::Close(_));
+                match timeout(STALLED, sink.send(message)).await {
+                    Ok(Ok(())) if !last => {}
+                    // Sent as the last, or too late: the client has closed.
+                    Ok(_) => break,
+                    Err(_) => return connection.cut(),
+                }
+            }
+            // A client that closes wants an answer to that: some take the mere end of the connection for an error.
+            drop(timeout(STALLED, sink.close()).await);
+        });
+        Self(sender)
+    }
+
+    /// Sends a message after those before it.
+    pub(crate) async fn send(&self, message: Message) -> Result<(), Gone> {
+        self.0.send(message).await.map_err(|_| Gone)
+    }
+}

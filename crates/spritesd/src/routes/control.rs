@@ -1,0 +1,335 @@
+//! The control socket: one operation after the other on a connection that stays.
+//!
+//! Messages about operations carry a prefix, those of an operation do not, and its data is binary, as on a socket
+//! of exec. An operation outlives a client that releases it or goes away, as a command on a socket of its own does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::ws::{Message, WebSocket};
+use axum::extract::{ConnectInfo, Path, RawQuery, State};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{HeaderMap, header};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+use url::form_urlencoded;
+
+use super::exec::{Client, Pace, Upgrade, accept, find};
+use super::proxy::{self, Target};
+use super::{Shared, asleep};
+use crate::connection::Connection;
+use crate::errors::ApiError;
+use crate::exec::query::{self, Query};
+use crate::exec::session::{Begun, End, Next, Session, Watcher};
+use crate::exec::socket::{Dialect, Entry, Heartbeat, Reader, linger, obey};
+use crate::exec::texts;
+use crate::exec::ws_writer::{Gone, WsWriter};
+use crate::sprite::Sprite;
+
+/// What messages about operations begin with.
+const PREFIX: &str = "control:";
+/// The client that writes input without a type byte; no content tells, so its name has to.
+const RAW_CLIENT: &str = "sprites-go-sdk/";
+
+/// `…/control`; with `op=exec` or `op=proxy` in the query that operation begins at once.
+pub(super) async fn open(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    ConnectInfo(connection): Client,
+    RawQuery(raw): RawQuery,
+    pace: Pace,
+    upgrade: Upgrade,
+) -> Result<Response, ApiError> {
+    let sprite = app.sprite(&name)?;
+    let upgrade = upgrade.map_err(|rejection| ApiError::bad(rejection.body_text()))?;
+    let first = first(raw.as_deref().unwrap_or_default()).map_err(ApiError::bad)?;
+    // It runs before the client is told that it may begin.
+    drop(sprite.wake().await.map_err(|error| asleep(&error))?);
+    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let dialect = if agent.starts_with(RAW_CLIENT) { Dialect::Raw } else { Dialect::Framed };
+    let heartbeat = pace.unwrap_or_default().0;
+    Ok(accept(upgrade, move |socket| serve(socket, connection, sprite, dialect, heartbeat, first)))
+}
+
+/// What the query wants begun at once.
+enum First {
+    Nothing,
+    Exec(Box<Query>),
+    Proxy(Target),
+}
+
+fn first(raw: &str) -> Result<First, String> {
+    let value = |wanted: &str| {
+        let mut pairs = form_urlencoded::parse(raw.as_bytes());
+        pairs.find(|(key, _)| key == wanted).map(|(_, value)| value.into_owned())
+    };
+    match value("op").unwrap_or_default().as_str() {
+        "" => Ok(First::Nothing),
+        "exec" => Ok(First::Exec(Box::new(query::parse(raw)?))),
+        "proxy" => {
+            let port = value("port").and_then(|port| port.parse::<u16>().ok()).ok_or("invalid port")?;
+            let target = json!({ "host": value("host").unwrap_or_else(|| "localhost".into()), "port": port });
+            Ok(First::Proxy(serde_json::from_value(target).map_err(|error| error.to_string())?))
+        }
+        other => Err(format!("unknown op: {other}")),
+    }
+}
+
+/// A message about operations, prefixed or (from an older client) not.
+#[derive(Debug, Deserialize)]
+struct Start {
+    r#type: String,
+    #[serde(default, alias = "operation")]
+    op: String,
+    #[serde(default)]
+    args: Value,
+    #[serde(default)]
+    params: Value,
+}
+
+/// The operation that runs.
+struct Operation {
+    session: Arc<Session>,
+    reader: Reader,
+    /// The client is about to be told of its end.
+    over: Arc<AtomicBool>,
+    telling: JoinHandle<()>,
+}
+
+struct Control {
+    sprite: Arc<Sprite>,
+    connection: Connection,
+    ws_writer: WsWriter,
+    dialect: Dialect,
+    heartbeat: Heartbeat,
+    current: Option<Operation>,
+}
+
+/// The client has turned the socket into a byte stream.
+struct Become(Target);
+
+async fn serve(
+    socket: WebSocket,
+    connection: Connection,
+    sprite: Arc<Sprite>,
+    dialect: Dialect,
+    heartbeat: Heartbeat,
+    first: First,
+) {
+    let (sink, mut stream) = socket.split();
+    let ws_writer = WsWriter::start(sink, connection.clone());
+    let mut control = Control { sprite, connection, ws_writer, dialect, heartbeat, current: None };
+    let started = match first {
+        First::Nothing => Ok(None),
+        First::Exec(query) => control.exec(*query).await.map(|()| None),
+        First::Proxy(target) => Ok(Some(Become(target))),
+    };
+    let mut next = started;
+    loop {
+        match next {
+            Ok(None) => {}
+            Ok(Some(Become(target))) => {
+                if let Ok(awake) = control.sprite.wake().await {
+                    proxy::relay(&mut stream, &control.ws_writer, &awake, target).await;
+                    linger(&mut stream).await;
+                }
+                break;
+            }
+            Err(Gone) => break,
+        }
+        next = match stream.next().await {
+            Some(Ok(Message::Text(text))) => control.text(text.as_str()).await,
+            Some(Ok(Message::Binary(frame))) => {
+                control.binary(frame).await;
+                Ok(None)
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(None),
+            // Some clients never say goodbye.
+            Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+        };
+    }
+    control.release().await;
+}
+
+impl Control {
+    async fn text(&mut self, text: &str) -> Result<Option<Become>, Gone> {
+        let prefixed = text.strip_prefix(PREFIX);
+        let Ok(message) = serde_json::from_str::<Start>(prefixed.unwrap_or(text)) else {
+            return match prefixed {
+                Some(_) => self.fail(true, "invalid message").await.map(|()| None),
+                None => Ok(None),
+            };
+        };
+        match (message.r#type.as_str(), message.op.as_str()) {
+            ("release", _) => self.release().await,
+            ("op.start", op) => self.start(prefixed.is_some(), op, message.args).await?,
+            ("start", "proxy") if prefixed.is_none() && !self.is_busy() => match serde_json::from_value(message.params)
+            {
+                Ok(target) => return Ok(Some(Become(target))),
+                Err(error) => self.fail(false, &format!("invalid target: {error}")).await?,
+            },
+            (kind, _) if prefixed.is_some() => self.fail(true, &format!("unknown message type: {kind}")).await?,
+            _ => {
+                if let Some(operation) = self.current.as_ref().filter(|operation| !operation.is_over()) {
+                    obey(&operation.session, text.as_bytes()).await;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn binary(&mut self, frame: Bytes) {
+        let Some(operation) = self.current.as_mut().filter(|operation| !operation.is_over()) else {
+            // An end of input often comes after the end of the command.
+            return;
+        };
+        // One client sends its messages to a session as binary.
+        let is_told = self.dialect == Dialect::Framed && frame.first() == Some(&b'{');
+        if is_told && obey(&operation.session, &frame).await {
+            return;
+        }
+        if let Some(input) = operation.reader.input(frame) {
+            operation.session.input(input).await;
+        }
+    }
+
+    async fn start(&mut self, prefixed: bool, op: &str, args: Value) -> Result<(), Gone> {
+        if op != "exec" || !prefixed {
+            return self.fail(prefixed, &format!("unknown operation: {op}")).await;
+        }
+        let arguments = match args {
+            Value::Object(arguments) => arguments,
+            Value::Null => Map::new(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return self.fail(true, "args must be an object").await;
+            }
+        };
+        if self.is_busy() {
+            return self.fail(true, "another operation is running").await;
+        }
+        match query::from_arguments(&arguments) {
+            Ok(query) => self.exec(query).await,
+            Err(why) => self.fail(true, &why).await,
+        }
+    }
+
+    async fn exec(&mut self, query: Query) -> Result<(), Gone> {
+        if let Some(before) = self.current.take() {
+            // Its last word comes before our first.
+            drop(before.telling.await);
+        }
+        let (watcher, entry) = match query {
+            Query::Attach(id) => match find(&self.sprite, &id).await {
+                Ok(Some(session)) => (session.watch(), Entry::Attach),
+                Ok(None) => return self.fail(true, &format!("session not found: {id}")).await,
+                Err(error) => return self.fail(true, &error.to_string()).await,
+            },
+            Query::Start(command) => {
+                let (line, terminal) = (command.spawn.argv.join(" "), command.terminal);
+                match self.sprite.begin(command).await {
+                    Ok(Begun::Session(watcher)) => (watcher, Entry::Start),
+                    Ok(Begun::Refused { text, code }) => {
+                        for message in texts::refusal(&line, &text, code, terminal) {
+                            self.ws_writer.send(message).await?;
+                        }
+                        return self.ws_writer.send(complete(code)).await;
+                    }
+                    Err(error) => return self.fail(true, &error.to_string()).await,
+                }
+            }
+        };
+        let over = Arc::new(AtomicBool::new(false));
+        let session = Arc::clone(&watcher.session);
+        let telling = tell(watcher, self.ws_writer.clone(), self.connection.clone(), self.heartbeat, Arc::clone(&over));
+        let reader = Reader::new(&session, self.dialect, entry);
+        self.current = Some(Operation { session, reader, over, telling: tokio::spawn(telling) });
+        Ok(())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.current.as_ref().is_some_and(|operation| !operation.is_over())
+    }
+
+    /// Lets the operation go on by itself.
+    async fn release(&mut self) {
+        if let Some(operation) = self.current.take() {
+            operation.telling.abort();
+            drop(operation.telling.await);
+        }
+    }
+
+    async fn fail(&self, prefixed: bool, why: &str) -> Result<(), Gone> {
+        let message = json!({ "type": "op.error", "args": { "error": why } });
+        let prefix = if prefixed { PREFIX } else { "" };
+        self.ws_writer.send(Message::text(format!("{prefix}{message}"))).await
+    }
+}
+
+impl Operation {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+}
+
+/// Tells a client of a session up to its end.
+async fn tell(
+    watcher: Watcher,
+    ws_writer: WsWriter,
+    connection: Connection,
+    heartbeat: Heartbeat,
+    over: Arc<AtomicBool>,
+) {
+    let mut heartbeat = heartbeat.start();
+    let is_terminal = watcher.session.terminal().is_some();
+    let mut message = Message::text(texts::session_info(&watcher.session));
+    loop {
+        if ws_writer.send(message).await.is_err() {
+            return;
+        }
+        message = tokio::select! {
+            next = watcher.next() => match next {
+                Next::Frame(frame) => Message::Binary(frame),
+                Next::End(End::Lost) => return connection.cut(),
+                Next::End(End::Exited(code)) => {
+                    if ws_writer.send(texts::exit(code, is_terminal)).await.is_ok() {
+                        // Whoever has been told may start the next.
+                        over.store(true, Ordering::Release);
+                        drop(ws_writer.send(complete(code)).await);
+                    }
+                    return;
+                }
+            },
+            _ = heartbeat.tick() => Message::text(texts::KEEPALIVE),
+        };
+    }
+}
+
+fn complete(code: u8) -> Message {
+    let message = json!({ "type": "op.complete", "args": { "exitCode": code } });
+    Message::text(format!("{PREFIX}{message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_query_begins() {
+        assert!(matches!(first("").unwrap(), First::Nothing));
+        assert!(matches!(first("op=exec&cmd=true").unwrap(), First::Exec(_)));
+        assert!(matches!(first("op=proxy&port=80").unwrap(), First::Proxy(_)));
+        for bad in ["op=proxy", "op=fs.read", "op=exec&tty=maybe"] {
+            assert!(first(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_operation() {
+        let Message::Text(text) = complete(7) else { unreachable!() };
+        assert_eq!(text.as_str(), r#"control:{"args":{"exitCode":7},"type":"op.complete"}"#);
+    }
+}
