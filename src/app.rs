@@ -10,29 +10,31 @@ use k8s_openapi::{
     api::{coordination::v1::Lease, core::v1::ConfigMap},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
 use thiserror::Error;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Config,
-    controllers::{
-        context::{SecretFile, Settings},
-        secrets::OwnSecrets,
-    },
-    kubernetes::lease::{Elector, Held},
-    serve::{
-        health::{self, Readiness},
-        metrics::Metrics,
-    },
+    config::{SecretFile, Settings},
+    controllers::state::own_secrets::OwnSecrets,
+    kubernetes::lease::{Elector, LeaseEnd},
+    serve::health::{self, Readiness},
+    telemetry::metrics::Metrics,
 };
-use api::names::{INSTALLATION_CONFIG_MAP, LEASE};
+use api::{
+    ExecutionPolicy,
+    names::{INSTALLATION_CONFIG_MAP, LEASE},
+};
 
 /// How long what is under way may take to end once a stop was asked for.
 const GRACE: Duration = Duration::from_secs(20);
 /// No call to the API server is quiet for longer; watches have a limit of their own below it.
-const QUIET: Duration = Duration::from_secs(330);
+const READ_TIMEOUT: Duration = Duration::from_secs(330);
 
 /// Why the operator ended.
 #[derive(Debug, Error)]
@@ -58,13 +60,23 @@ pub enum AppError {
     /// A controller or a watch ended, which only a mistake of ours makes.
     #[error("a part of the operator ended by itself")]
     PartEnded,
+    /// The API server does not read it as a label selector.
+    #[error(
+        "--policy-selector: the API server refuses `{selector}`: {message}; write one such as team=blue or tier in (a,b)"
+    )]
+    Selector {
+        /// As given.
+        selector: String,
+        /// What the API server says.
+        message: String,
+    },
     /// Somebody else works now.
     #[error("the Lease was lost")]
     LeaseLost,
 }
 
 /// How long a call of a reconcile may wait for its turn: a pause the platform asks for must not keep stops waiting.
-const TURN: Duration = Duration::from_secs(2);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the operator until a signal, or until it cannot go on.
 pub async fn run(config: Config) -> Result<(), AppError> {
@@ -80,7 +92,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let client = client().await?;
     let counted = sprites::Config { metrics: Some(metrics.sprites()?), ..config.sprites.clone() };
     // A reconcile that waits for its turn holds a worker: what is held back longer comes again by its own back-off.
-    let sprites = sprites::Client::new(counted)?.sent_within(TURN);
+    let sprites = sprites::Client::new(counted)?.sent_within(QUEUE_TIMEOUT);
     let secret = SecretFile(config.session_secret_file.clone());
     let own = [config.sprites.token.file(), Some(config.session_secret_file.as_path())];
     let own_secrets = OwnSecrets::new(own.into_iter().flatten().map(Path::to_path_buf).collect());
@@ -127,7 +139,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     ended.cancel();
     match timeout(GRACE, holding).await {
         _ if stop.is_cancelled() => Ok(()),
-        Ok(Ok(Held::Released)) if !asked => Err(AppError::PartEnded),
+        Ok(Ok(LeaseEnd::Released)) if !asked => Err(AppError::PartEnded),
         _ => Err(AppError::LeaseLost),
     }
 }
@@ -156,7 +168,7 @@ async fn client() -> Result<Client, AppError> {
     // Retries are ours, by what may be repeated; and no answer at all is an answer, too.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = Some(QUIET);
+    config.read_timeout = Some(READ_TIMEOUT);
     config.reset_reader_on_write = true;
     config.write_timeout = Some(Duration::from_secs(30));
     Ok(Client::try_from(config)?)
@@ -167,6 +179,9 @@ async fn settings(client: &Client, config: &Config) -> Result<Settings, AppError
         Some(id) => id.clone(),
         None => installation(client, &config.operator_namespace).await?,
     };
+    if let Some(selector) = &config.policy_selector {
+        check_selector(client, selector).await?;
+    }
     Ok(Settings {
         operator_namespace: config.operator_namespace.clone(),
         installation,
@@ -177,6 +192,18 @@ async fn settings(client: &Client, config: &Config) -> Result<Settings, AppError
         create_grace: config.create_grace,
         verify_interval: config.verify_interval,
     })
+}
+
+/// Has the API server read a selector: with a wrong one, a watch would only fail again and again.
+async fn check_selector(client: &Client, selector: &str) -> Result<(), AppError> {
+    let policies: Api<ExecutionPolicy> = Api::all(client.clone());
+    match policies.list_metadata(&ListParams::default().labels(selector).limit(1)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 400 => {
+            Err(AppError::Selector { selector: selector.to_owned(), message: status.message.clone() })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The UID of the ConfigMap that stands for this installation, which is made if need be.

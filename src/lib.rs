@@ -8,8 +8,11 @@
 pub mod access;
 pub mod app;
 pub mod cli;
+pub mod config;
 pub mod controllers;
 pub mod explain;
 pub mod kubernetes;
+pub mod lockdown;
+pub mod policy;
 pub mod serve;
 pub mod telemetry;

@@ -81,7 +81,7 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
 }
 
 fn run(args: &RunArgs) -> ExitCode {
-    sprite_operator::telemetry::init(args.log_json);
+    sprite_operator::telemetry::logs::init(args.log_json);
     let config = match args.check() {
         Ok(config) => config,
         Err(errors) => return fail(&errors.join("\n")),

@@ -1,11 +1,6 @@
-//! Logs: to stderr, human by default, JSON lines on request. stdout is never logged to.
+//! What the operator tells of itself: logs and metrics.
+//!
+//! Must not show names, commands, hosts or error text in a metric, nor a secret in a log.
 
-use tracing_subscriber::EnvFilter;
-
-/// Starts logging; a second call does nothing. `RUST_LOG` filters, in the form of `tracing-subscriber`.
-pub fn init(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let started = if json { builder.json().try_init() } else { builder.try_init() };
-    drop(started);
-}
+pub mod logs;
+pub mod metrics;

@@ -1,5 +1,6 @@
 //! From clients and settings to running controllers. Must not decide.
 
+use crate::policy::cache::Compilations;
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use futures::StreamExt;
@@ -16,20 +17,24 @@ use tokio_util::sync::CancellationToken;
 use super::GRACE;
 use crate::{
     access::switch::{self, Switch},
+    config::{SecretFile, Settings},
     controllers::{
-        context::{Context, SecretFile, Settings, Waiting},
+        context::Context,
         driver::{Controller, Next, Waker, Wakes},
         error::Error,
-        policy, relate,
-        run::{self, executions::Executions, reads::Reads},
-        secrets::OwnSecrets,
-        session::{self, memory::Memories},
+        policy, run, session,
+        state::{
+            executions::Executions, own_secrets::OwnSecrets, session_activity::SessionActivities, shared_reads::Reads,
+            waiting::Waiting,
+        },
+        triggers,
     },
     kubernetes::{
         lease,
         scope::{self, Cache, Guarded, Scope, Scoped},
     },
-    serve::{health::Readiness, metrics::Metrics},
+    serve::health::Readiness,
+    telemetry::metrics::Metrics,
 };
 use api::{ExecutionPolicy, Run, SandboxSession};
 
@@ -65,9 +70,9 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
     let (wake_sessions, session_wakes) = Waker::new(session_changes.iter().map(|(key, _)| key));
     let context = Arc::new(Context {
         executions: Executions::new(Arc::clone(&metrics)),
-        compilations: policy::Compilations::default(),
+        compilations: Compilations::default(),
         reads: Reads::default(),
-        memories: Memories::default(),
+        activities: SessionActivities::default(),
         waiting: Waiting::default(),
         client,
         sprites,
@@ -88,13 +93,13 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
 
     let mut tasks = JoinSet::new();
     tasks.spawn(switch::follow(context.config_maps(), switch_sender, stop.clone()));
-    tasks.spawn(relate::switch(Arc::clone(&context), switch, stop.clone()));
+    tasks.spawn(triggers::switch(Arc::clone(&context), switch, stop.clone()));
     tasks.spawn(watch_secret(Arc::clone(&context), stop.clone()));
     for (_, changes) in namespace_changes {
-        tasks.spawn(relate::namespaces(Arc::clone(&context), changes, stop.clone()));
+        tasks.spawn(triggers::namespaces(Arc::clone(&context), changes, stop.clone()));
     }
-    let policy_changes = relate::policies(&context, policy_changes);
-    let run_changes = relate::runs(&context, run_changes);
+    let policy_changes = triggers::policies(&context, policy_changes);
+    let run_changes = triggers::runs(&context, run_changes);
     let start = Start { context: &context, stop: &stop };
     start.all("ExecutionPolicy", 2, &context.policies, policy_changes, Wakes::new(), policy::reconcile, &mut tasks);
     known(&context, &stop).await;

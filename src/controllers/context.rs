@@ -2,12 +2,7 @@
 //!
 //! No globals, nothing that changes behind one's back. Must not decide.
 
-use std::{
-    collections::{HashMap, HashSet, hash_map::Entry},
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Namespace},
@@ -18,96 +13,27 @@ use tokio::sync::watch;
 
 use super::{
     driver::Waker,
-    policy::{Compilation, Compilations},
-    run::{executions::Executions, reads::Reads},
-    secrets::{OwnSecrets, Redactors},
-    session::memory::Memories,
+    state::{
+        executions::Executions,
+        own_secrets::{OwnSecrets, Redactors},
+        session_activity::SessionActivities,
+        shared_reads::Reads,
+        waiting::Waiting,
+    },
 };
 use crate::{
-    access::switch::Switch,
+    access::{switch::Switch, tenant::Tenant},
+    config::{SecretFile, Settings},
     kubernetes::{lease, scope::Cache},
-    serve::{health::Readiness, metrics::Metrics},
+    policy::{
+        cache::{Compilation, Compilations},
+        view::PolicyView,
+    },
+    serve::health::Readiness,
+    telemetry::metrics::Metrics,
 };
-use api::{
-    ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec,
-    names::{CODE_EXECUTION_ENABLED, CODE_EXECUTION_LABEL},
-};
+use api::{ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec};
 use redact::Redactor;
-use rules::session_name::{SecretError, SessionSecret};
-
-/// What the operator was started with.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Where the operator's own objects are.
-    pub operator_namespace: String,
-    /// UID that stands for this installation.
-    pub installation: String,
-    /// The policy of sessions that name none.
-    pub default_policy: String,
-    /// Policies outside of it do not exist for us.
-    pub policy_selector: Option<String>,
-    /// Whether policies may open egress.
-    pub open_egress: bool,
-    /// How long a Sprite must be absent before that is believed.
-    pub absent_after: Duration,
-    /// How long a create may still be on its way.
-    pub create_grace: Duration,
-    /// How often an awake Sprite is verified.
-    pub verify_interval: Duration,
-}
-
-/// The session secret's file: read anew each time it is needed, which is once a new Sprite.
-#[derive(Debug, Clone)]
-pub struct SecretFile(pub PathBuf);
-
-/// Why there is no secret.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretProblem {
-    /// Not readable.
-    #[error("the session secret file cannot be read: {0}")]
-    Read(#[from] std::io::Error),
-    /// Not usable.
-    #[error(transparent)]
-    Content(#[from] SecretError),
-}
-
-impl SecretFile {
-    /// The secret as it is now.
-    pub fn read(&self) -> Result<SessionSecret, SecretProblem> {
-        Ok(SessionSecret::new(&std::fs::read(&self.0)?)?)
-    }
-}
-
-/// A policy as a Run or session sees it.
-#[derive(Debug, Clone)]
-pub enum PolicyView {
-    /// No such policy.
-    NotFound(String),
-    /// There is one, with errors or unreadable.
-    NotReady(String, String),
-    /// In force.
-    Ready(Arc<super::policy::compile::Compiled>),
-}
-
-/// A tenant's namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tenant {
-    /// Whether it is opted in.
-    pub enabled: bool,
-    /// Whether it is being deleted.
-    pub terminating: bool,
-}
-
-impl Tenant {
-    /// What a namespace says; one that is not there is not opted in.
-    pub fn of(namespace: Option<&Namespace>) -> Self {
-        let Some(namespace) = namespace else { return Self { enabled: false, terminating: false } };
-        Self {
-            enabled: namespace.labels().get(CODE_EXECUTION_LABEL).is_some_and(|v| v == CODE_EXECUTION_ENABLED),
-            terminating: namespace.metadata.deletion_timestamp.is_some(),
-        }
-    }
-}
 
 /// Everything.
 pub struct Context {
@@ -144,7 +70,7 @@ pub struct Context {
     /// Reads of live things, shared for a second.
     pub reads: Reads,
     /// What is remembered of sessions between reconciles.
-    pub memories: Memories,
+    pub activities: SessionActivities,
     /// Runs that wait for a session.
     pub waiting: Waiting,
     /// Wakes Runs.
@@ -245,49 +171,5 @@ impl Context {
                 self.wake_sessions.wake(&namespace, &session.name_any());
             }
         }
-    }
-}
-
-/// Runs that wait for a session, by namespace and session name.
-#[derive(Debug, Default)]
-pub struct Waiting {
-    runs: Mutex<HashMap<(String, String), HashSet<String>>>,
-}
-
-impl Waiting {
-    /// A Run waits for a session.
-    pub fn add(&self, namespace: &str, session: &str, run: &str) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.entry((namespace.to_owned(), session.to_owned())).or_default().insert(run.to_owned());
-    }
-
-    /// Whether a Run waits for a session.
-    pub fn any(&self, namespace: &str, session: &str) -> bool {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.get(&(namespace.to_owned(), session.to_owned())).is_some_and(|names| !names.is_empty())
-    }
-
-    fn take(&self, namespace: &str, session: &str) -> HashSet<String> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.remove(&(namespace.to_owned(), session.to_owned())).unwrap_or_default()
-    }
-
-    /// A Run waits no more.
-    pub fn remove(&self, namespace: &str, session: &str, run: &str) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut waiting) = runs.entry((namespace.to_owned(), session.to_owned())) {
-            waiting.get_mut().remove(run);
-            if waiting.get().is_empty() {
-                waiting.remove();
-            }
-        }
-    }
-
-    fn all(&self) -> Vec<(String, String)> {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |((namespace, _), names): (&(String, String), &HashSet<String>)| {
-            names.iter().map(|name| (namespace.clone(), name.clone())).collect::<Vec<_>>()
-        };
-        runs.iter().flat_map(of).collect()
     }
 }

@@ -29,13 +29,13 @@ use tokio_util::sync::CancellationToken;
 use super::error::{Class, Error};
 use crate::{
     kubernetes::scope::{Changes, Guarded, references},
-    serve::metrics::Metrics,
+    telemetry::metrics::Metrics,
 };
 
 /// Deadline of one whole reconcile; a wake of a cold Sprite is the longest step in one.
 const DEADLINE: Duration = Duration::from_mins(2);
-const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_mins(1);
+const BACKOFF_INITIAL: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_mins(1);
 /// Even without a change every object is looked at: watches may miss events.
 const RESYNC: Duration = Duration::from_mins(5);
 
@@ -90,7 +90,7 @@ impl Backoff {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let count = failures.entry(uid.to_owned()).or_insert(0);
         *count += 1;
-        let delay = FIRST.saturating_mul(1 << (*count - 1).min(10)).min(LONGEST);
+        let delay = BACKOFF_INITIAL.saturating_mul(1 << (*count - 1).min(10)).min(BACKOFF_MAX);
         delay.mul_f64(rand::rng().random_range(0.75..1.25))
     }
 
@@ -214,13 +214,13 @@ mod tests {
     fn delays_grow_are_capped_and_start_again_after_success() {
         let backoff = Backoff::default();
         let first = backoff.failed("a");
-        assert!(first <= FIRST.mul_f64(1.25));
+        assert!(first <= BACKOFF_INITIAL.mul_f64(1.25));
         for _ in 0..20 {
-            assert!(backoff.failed("a") <= LONGEST.mul_f64(1.25));
+            assert!(backoff.failed("a") <= BACKOFF_MAX.mul_f64(1.25));
         }
-        assert!(backoff.failed("a") >= LONGEST.mul_f64(0.75));
-        assert!(backoff.failed("b") <= FIRST.mul_f64(1.25), "another object has a count of its own");
+        assert!(backoff.failed("a") >= BACKOFF_MAX.mul_f64(0.75));
+        assert!(backoff.failed("b") <= BACKOFF_INITIAL.mul_f64(1.25), "another object has a count of its own");
         backoff.succeeded("a");
-        assert!(backoff.failed("a") <= FIRST.mul_f64(1.25));
+        assert!(backoff.failed("a") <= BACKOFF_INITIAL.mul_f64(1.25));
     }
 }

@@ -25,7 +25,7 @@ pub enum Error {
     NoIdentity(#[from] apply::NoIdentity),
     /// Not enough of the Lease is left.
     #[error(transparent)]
-    NotLicensed(#[from] lease::NotLicensed),
+    InsufficientLease(#[from] lease::InsufficientLease),
     /// The whole reconcile took too long.
     #[error("the reconcile took longer than {0:?}")]
     Deadline(Duration),
@@ -54,7 +54,7 @@ impl Error {
             Self::Kubernetes(_)
             | Self::Exec(_)
             | Self::NoIdentity(_)
-            | Self::NotLicensed(_)
+            | Self::InsufficientLease(_)
             | Self::Deadline(_)
             | Self::Guest(_) => Class::Transient,
         }
@@ -67,7 +67,7 @@ impl Error {
             Self::Sprites(_) => "SpritesError",
             Self::Exec(_) => "ExecError",
             Self::NoIdentity(_) => "NoIdentity",
-            Self::NotLicensed(_) => "NotLicensed",
+            Self::InsufficientLease(_) => "InsufficientLease",
             Self::Deadline(_) => "Deadline",
             Self::Guest(_) => "GuestError",
         }

@@ -12,7 +12,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::timeout;
 
-use crate::serve::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 use api::conditions::cut;
 
 /// Who reports.

@@ -8,7 +8,7 @@ use super::item::{Input, Item};
 use super::manifest::PolicyReport;
 use super::shape::shown;
 use super::{Kind, quantity};
-use crate::controllers::policy::compile::bounds;
+use crate::policy::bounds;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::{PolicyReason, RunReason};
 use redact::Redactor;

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::documents::{self, Document};
 use super::partial;
 use super::shape::{self, Flaw, shown};
-use crate::controllers::policy::compile;
+use crate::policy::compile;
 use api::ExecutionPolicy;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::RunReason;

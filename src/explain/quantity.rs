@@ -10,7 +10,7 @@ use super::item::Input;
 use super::judge::Judgement;
 use super::manifest::PolicyReport;
 use super::shape;
-use crate::controllers::policy::compile::bounds;
+use crate::policy::bounds;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::RunReason;
 use api::values::{ByteSize, DurationError, GoDuration, SizeError};

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::controllers::policy::compile::bounds::{too_large, too_long, too_many, too_small};
+use crate::policy::bounds::{too_large, too_long, too_many, too_small};
 use api::values::{ByteSize, DurationError, GoDuration, SizeError};
 
 /// What does not fit, and where.

@@ -27,12 +27,12 @@ const WRITE: Duration = Duration::from_secs(5);
 /// How often a waiting operator looks.
 const LOOK: Duration = Duration::from_secs(2);
 /// How much lease must be left when a request that cannot be repeated is sent: such a request has 15 s to be sent.
-pub const TO_SEND: Duration = Duration::from_secs(15);
+pub const MIN_REMAINING: Duration = Duration::from_secs(15);
 
 /// Why something may not be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("less of the Lease is left than the request may take")]
-pub struct NotLicensed;
+pub struct InsufficientLease;
 
 /// What is left of our Lease.
 #[derive(Debug, Clone)]
@@ -42,11 +42,11 @@ pub struct Handle {
 
 impl Handle {
     /// Whether a request that cannot be repeated may be sent now.
-    pub fn license(&self) -> Result<(), NotLicensed> {
+    pub fn ensure_time_left(&self) -> Result<(), InsufficientLease> {
         let until = *self.until.borrow();
         match until {
-            Some(until) if until.saturating_duration_since(Instant::now()) > TO_SEND => Ok(()),
-            Some(_) | None => Err(NotLicensed),
+            Some(until) if until.saturating_duration_since(Instant::now()) > MIN_REMAINING => Ok(()),
+            Some(_) | None => Err(InsufficientLease),
         }
     }
 }
@@ -110,14 +110,14 @@ impl Elector {
     }
 
     /// Renews until it is lost (then returns) or `stop` (then gives it back).
-    pub async fn hold(&self, stop: CancellationToken) -> Held {
+    pub async fn hold(&self, stop: CancellationToken) -> LeaseEnd {
         loop {
             tokio::select! {
                 () = sleep(RENEW) => {}
                 () = stop.cancelled() => {
                     self.until.send_replace(None);
                     self.release().await;
-                    return Held::Released;
+                    return LeaseEnd::Released;
                 }
             }
             let mut seen = None;
@@ -132,7 +132,7 @@ impl Elector {
             if over || failure == "somebody else holds it" {
                 self.until.send_replace(None);
                 tracing::error!(failure, "the Lease is lost");
-                return Held::Lost;
+                return LeaseEnd::Lost;
             }
             tracing::warn!(failure, "the Lease was not renewed, will try again");
         }
@@ -211,7 +211,7 @@ impl Elector {
 
 /// How holding a Lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum LeaseEnd {
     /// Given back on request.
     Released,
     /// Lost.
@@ -246,10 +246,10 @@ mod tests {
     async fn nothing_is_licensed_with_less_lease_left_than_it_may_take() {
         let (until, receiver) = watch::channel(None);
         let handle = Handle { until: receiver };
-        assert_eq!(handle.license(), Err(NotLicensed));
+        assert_eq!(handle.ensure_time_left(), Err(InsufficientLease));
         until.send_replace(Some(Instant::now() + DURATION));
-        assert_eq!(handle.license(), Ok(()));
+        assert_eq!(handle.ensure_time_left(), Ok(()));
         tokio::time::advance(Duration::from_secs(15)).await;
-        assert_eq!(handle.license(), Err(NotLicensed));
+        assert_eq!(handle.ensure_time_left(), Err(InsufficientLease));
     }
 }

@@ -9,7 +9,7 @@ use axum::{Router, extract::State, http::StatusCode, routing::get};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// What keeps the operator from being ready, by part; nothing: ready.
 #[derive(Debug, Clone)]

@@ -21,4 +21,5 @@ mod output;
 mod runs;
 mod schema;
 mod sessions;
+mod startup;
 mod stops;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::Compilation;
+use crate::policy::cache::Compilation;
 use api::{
     conditions::{ConditionStatus, ConditionUpdate},
     execution_policy::{EffectiveEgress, EgressRule, ExecutionPolicyStatus},

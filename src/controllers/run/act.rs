@@ -9,31 +9,33 @@ use kube::{
 };
 
 use super::{
-    super::{
-        context::{Context, PolicyView},
+    execution::{
+        adopt, place,
+        place::{RecoveryRequest, RecoveryWindow},
+        start,
+    },
+    observed::Observed,
+    plan::Plan,
+    report, status,
+};
+use crate::{
+    controllers::{
+        context::Context,
         driver::Next,
         error::Error,
-        events::{self, Notice},
-        session_view::SessionView,
+        state::{
+            executions::{Finished, Owner},
+            session_view::SessionView,
+        },
     },
-    adopt,
-    adopt::{Found, Patience},
-    decide::{Plan, Wait},
-    executions::{Finished, Owner},
-    gather::Observed,
-    start, status,
-};
-use crate::kubernetes::{
-    apply::{self, Target},
-    finalizer,
+    kubernetes::{apply, finalizer},
 };
 use api::{
-    Run, RunStatus, SandboxSession, SandboxSessionSpec,
+    Run, SandboxSession, SandboxSessionSpec,
     names::{RUN_FINALIZER, RUN_UID_LABEL},
     sandbox_session::Access,
 };
 use rules::{
-    anomaly,
     outcome::{Outcome, Stop},
     session_name,
 };
@@ -43,7 +45,7 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
     let api: Api<Run> = Api::namespaced(context.client.clone(), &o.run.namespace().unwrap_or_default());
     match plan {
         Plan::Nothing(next) => Ok(next),
-        Plan::Wait(wait) => self::wait(context, &o, wait).await,
+        Plan::Wait(wait) => report::wait(context, &o, wait).await,
         Plan::Finish(outcome) => {
             context.waiting.remove(&o.run.namespace().unwrap_or_default(), &o.session_name, &o.run.name_any());
             finish(context, &o, &api, &outcome).await
@@ -80,13 +82,13 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
 /// Writes how a Run ended without a command.
 async fn finish(context: &Context, o: &Observed, api: &Api<Run>, outcome: &Outcome) -> Result<Next, Error> {
     let mut new = status::finished_early(&o.run, outcome, o.now);
-    match write(context, o, &new).await {
+    match report::write(context, o, &new).await {
         Ok(()) => {}
         Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
             // The object itself leaves no room: as little as says what became of it.
             tracing::warn!(run = o.run.name_any(), error = apply::brief(&error), "a status is not taken");
             new = status::least(&o.run, outcome, o.now);
-            match write(context, o, &new).await {
+            match report::write(context, o, &new).await {
                 // Nothing was started, so nothing is lost by letting a deleted one go.
                 Err(Error::Kubernetes(error))
                     if apply::is_refused(&error) && o.run.metadata.deletion_timestamp.is_some() =>
@@ -99,29 +101,8 @@ async fn finish(context: &Context, o: &Observed, api: &Api<Run>, outcome: &Outco
         }
         Err(error) => return Err(error),
     }
-    announce(context, o, &new).await;
+    report::announce(context, o, &new).await;
     Ok(Next::Change)
-}
-
-pub async fn write(context: &Context, o: &Observed, new: &RunStatus) -> Result<(), Error> {
-    if o.run.status.as_ref() == Some(new) {
-        return Ok(());
-    }
-    let target = Target::of(o.run.as_ref())?;
-    let _: Run = apply::status(&context.client, &target, new).await?;
-    Ok(())
-}
-
-pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, Error> {
-    context.waiting.add(&o.run.namespace().unwrap_or_default(), &o.session_name, &o.run.name_any());
-    write(context, o, &status::waiting(&o.run, &wait, o.now)).await?;
-    // A sleeping session under a policy that changed is relocked only for somebody.
-    if let SessionView::Present(session) = &o.session
-        && session.status.as_ref().is_some_and(|s| s.conditions.get("Ready").is_some_and(|c| c.reason == "Stale"))
-    {
-        context.wake_sessions.wake(&o.run.namespace().unwrap_or_default(), &o.session_name);
-    }
-    Ok(wait.next)
 }
 
 /// Makes the session that a Run by drive wants: of its own, or that of the conversation.
@@ -167,7 +148,7 @@ async fn create_session(context: &Context, o: &Observed) -> Result<Next, Error> 
 }
 
 fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
-    let place = adopt::Place::on_record(&o.run, o.now);
+    let place = place::Place::on_record(&o.run, o.now);
     let owner = Owner {
         namespace: o.run.namespace().unwrap_or_default(),
         run: o.run.name_any(),
@@ -182,10 +163,11 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
         context.executions.stop(&o.uid, stop);
     }
     tracing::info!(run = o.run.name_any(), "adopting a command that somebody else started");
-    let limits = adopt::limits(o);
-    let found = Found { place, limits, patience: Patience::AfterOutage, stopped: None, seen_started: false };
+    let limits = place::limits(o);
+    let found =
+        RecoveryRequest { place, limits, window: RecoveryWindow::AfterOutage, stopped: None, seen_started: false };
     let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), found, receiver);
-    tokio::spawn(start::supervised(Arc::clone(context), Arc::clone(&o.run), async { Some(task.await) }));
+    tokio::spawn(start::run_and_report(Arc::clone(context), Arc::clone(&o.run), async { Some(task.await) }));
     Next::Change
 }
 
@@ -195,35 +177,19 @@ async fn conclude(context: &Context, o: &Observed, finished: &Finished) -> Resul
         tracing::warn!(run = o.run.name_any(), "the object has no room for the output, which is not stored");
         new = status::finished(&o.run, finished, false, o.now);
     }
-    match write(context, o, &new).await {
+    match report::write(context, o, &new).await {
         Ok(()) => {}
         Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
             let error = apply::brief(&error);
             tracing::warn!(run = o.run.name_any(), error, "the output is not taken by the API server and not stored");
             new = status::finished(&o.run, finished, false, o.now);
-            write(context, o, &new).await?;
+            report::write(context, o, &new).await?;
         }
         Err(error) => return Err(error),
     }
     context.executions.forget(&o.uid);
-    announce(context, o, &new).await;
+    report::announce(context, o, &new).await;
     Ok(Next::Change)
-}
-
-/// One Event a Run, at its end; only for anomalies where the policy says so.
-async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
-    let Some(reason) = new.reason else { return };
-    context.metrics.run_finished(reason.as_str());
-    let notice = Notice {
-        warning: anomaly::of_run(reason).is_some(),
-        reason: reason.as_str(),
-        action: "Run",
-        note: new.message.clone().unwrap_or_default(),
-    };
-    let quiet = matches!(&o.session_policy, PolicyView::Ready(policy) if policy.only_anomalies);
-    if notice.warning || !quiet {
-        events::publish(&context.client, &context.metrics, o.run.object_ref(&()), notice).await;
-    }
 }
 
 async fn delete_session(context: &Context, o: &Observed) -> Result<Next, Error> {

@@ -4,61 +4,27 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::{api::core::v1::Namespace, jiff::Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
 
-use super::{
-    super::{
-        context::{Context, PolicyView, Tenant},
-        error::Error,
-        session_view::{self, SessionView},
-    },
-    executions::View,
-    reads::{Read, Seen},
-};
+use super::observed::{Observed, session_name};
 use crate::{
-    access::switch::{self, Switch},
+    access::{
+        switch::{self, Switch},
+        tenant::Tenant,
+    },
+    controllers::{
+        context::Context,
+        error::Error,
+        state::{
+            session_view::{self, SessionView},
+            shared_reads::{Read, Seen},
+        },
+    },
     kubernetes::apply::within,
+    policy::view::PolicyView,
 };
 use api::{ExecutionPolicy, Run, SandboxSession};
-use rules::session_name;
-
-/// Everything that a decision rests on.
-#[derive(Debug)]
-pub struct Observed {
-    /// The Run, from the cache; every write compares its version.
-    pub run: Arc<Run>,
-    /// Its UID.
-    pub uid: String,
-    /// Name of the session that it wants.
-    pub session_name: String,
-    /// That session.
-    pub session: SessionView,
-    /// The policy of the session, or the one that it would get.
-    pub session_policy: PolicyView,
-    /// The policy that the Run names itself.
-    pub run_policy: Option<PolicyView>,
-    /// Its tenant.
-    pub tenant: Tenant,
-    /// The switch.
-    pub switch: Switch,
-    /// Its execution, if this process has one.
-    pub execution: Option<View>,
-    /// How many commands run in the session.
-    pub in_session: usize,
-    /// The time.
-    pub now: Timestamp,
-}
-
-/// The session that a Run wants.
-pub fn session_name(run: &Run) -> String {
-    let selector = &run.spec.session;
-    match (&selector.name, &selector.drive, &selector.conversation) {
-        (Some(name), _, _) => name.clone(),
-        (None, Some(drive), Some(conversation)) => session_name::conversation_session(drive, conversation),
-        (None, _, _) => session_name::run_session(&run.uid().unwrap_or_default()),
-    }
-}
 
 /// Gathers from caches.
 pub fn cached(context: &Context, run: Arc<Run>) -> Observed {

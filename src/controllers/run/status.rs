@@ -3,10 +3,8 @@
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
-use super::{
-    decide::{Start, Wait},
-    executions::Finished,
-};
+use super::plan::{Start, Wait};
+use crate::controllers::state::executions::Finished;
 use api::{
     Run, RunStatus,
     conditions::{ConditionStatus, ConditionUpdate, Conditions, cut},

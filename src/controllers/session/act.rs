@@ -5,21 +5,24 @@ use std::sync::Arc;
 use kube::{Api, Resource, ResourceExt};
 
 use super::{
-    super::{
-        context::{Context, PolicyView},
+    decide,
+    observed::{Live, Observed},
+    plan::{self, Effect, Plan, Remember, StatusDraft},
+    status,
+};
+use crate::{
+    controllers::{
+        context::Context,
         driver::Next,
         error::Error,
         events::{self, Notice},
     },
-    decide,
-    gather::{Live, LiveSprite, Observed},
-    lock,
-    plan::{self, Effect, Plan, Remember, View},
-    status,
-};
-use crate::kubernetes::{
-    apply::{self, Target},
-    finalizer,
+    kubernetes::{
+        apply::{self, Target},
+        finalizer,
+    },
+    lockdown::{self, apply::Instance, instance::LiveSprite},
+    policy::view::PolicyView,
 };
 use api::{
     SandboxSession, SandboxSessionStatus,
@@ -30,80 +33,89 @@ use rules::outcome::Stop;
 use sprites::{CreateSprite, Priority, UrlSettings};
 
 /// How long a create or delete may wait for its turn: with the time to connect, 10 s, it is sent within the 15 s that
-/// [`lease::TO_SEND`](crate::kubernetes::lease::TO_SEND) leaves.
+/// [`lease::MIN_REMAINING`](crate::kubernetes::lease::MIN_REMAINING) leaves.
 const TO_BEGIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Does it.
 pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
-    let Plan { effect, view, remember, next } = plan;
+    let Plan { effect, draft, remember, next } = plan;
     let uid = o.session.uid().unwrap_or_default();
     if matches!(o.live, Live::Present(_)) {
         // Seen: an absence from before says nothing any more.
-        context.memories.update(&uid, |memory| memory.absent_since = None);
+        context.activities.update(&uid, |activity| activity.absent_since = None);
     }
     if let Some(remember) = remember {
-        context.memories.update(&uid, |memory| match remember {
-            Remember::AbsentSince(then) => memory.absent_since = Some(then),
-            Remember::Present => memory.absent_since = None,
+        context.activities.update(&uid, |activity| match remember {
+            Remember::AbsentSince(then) => activity.absent_since = Some(then),
+            Remember::Present => activity.absent_since = None,
             Remember::Proved => {
-                memory.absent_since = None;
-                memory.settled_doubts = o.memory.doubts;
+                activity.absent_since = None;
+                activity.reverified = o.activity.reverify_requested;
             }
-            Remember::StoppingSince(then) => memory.stopping_since = Some(then),
+            Remember::StoppingSince(then) => activity.stopping_since = Some(then),
         });
     }
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.session.namespace().unwrap_or_default());
-    match (effect, view) {
-        (Effect::Nothing, Some(view)) => report(context, o, &o.session, view).await.map(|()| activity_next(o, next)),
+    match (effect, draft) {
+        (Effect::Nothing, Some(draft)) => report(context, o, &o.session, draft).await.map(|()| activity_next(o, next)),
         (Effect::AddFinalizer, _) => {
             outdated_is_fine(finalizer::add(&api, o.session.as_ref(), SESSION_FINALIZER).await.map(drop))?;
             Ok(next)
         }
         (Effect::RemoveFinalizer, _) => {
             outdated_is_fine(finalizer::remove(&api, o.session.as_ref(), SESSION_FINALIZER).await)?;
-            context.memories.forget(&uid);
+            context.activities.forget(&uid);
             Ok(next)
         }
-        (Effect::StopRuns, view) => {
+        (Effect::StopRuns, draft) => {
             context.executions.stop_session(&uid, Stop::SessionDeleted);
-            if let Some(view) = view {
-                report(context, o, &o.session, view).await?;
+            if let Some(draft) = draft {
+                report(context, o, &o.session, draft).await?;
             }
             Ok(next)
         }
-        (Effect::Create { name }, Some(view)) => create(context, o, &api, name, view).await,
-        (Effect::Lock { name, id, nonce, fresh: _ }, Some(view)) => {
+        (Effect::Create { name }, Some(draft)) => create(context, o, &api, name, draft).await,
+        (Effect::Lock { name, id, nonce }, Some(draft)) => {
             let PolicyView::Ready(policy) = &o.policy else { return Ok(next) };
-            let instance = lock::Instance { name: &name, id: &id, nonce: &nonce };
-            let result = lock::lock(context, instance, &policy.egress).await;
-            context.metrics.lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |()| "LockedDown"));
-            if let Err(failure) = &result {
-                tracing::warn!(session = o.session.name_any(), %failure, "a lockdown failed");
-            }
-            follow(context, o, decide::after_lock(o, view, result.as_ref().copied())).await
+            let instance = Instance { name: &name, id: &id, nonce: &nonce };
+            let result = lockdown::apply::apply(&context.sprites, instance, &policy.egress).await;
+            context.metrics.lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |_| "LockedDown"));
+            let locked = match result {
+                Ok(awake) => {
+                    context.reads.awake.record(awake);
+                    Ok(())
+                }
+                Err(failure) => {
+                    tracing::warn!(session = o.session.name_any(), %failure, "a lockdown failed");
+                    Err(failure)
+                }
+            };
+            follow(context, o, decide::after_lock(o, draft, locked.as_ref().copied())).await
         }
-        (Effect::Destroy { name, id }, Some(view)) => {
+        (Effect::Destroy { name, id }, Some(draft)) => {
             let answered = destroy(context, o, &name, &id).await?;
             if o.session.metadata.deletion_timestamp.is_some() {
-                context.memories.update(&uid, |memory| memory.delete_answered |= answered);
-                report(context, o, &o.session, view).await?;
+                context.activities.update(&uid, |activity| activity.delete_answered |= answered);
+                report(context, o, &o.session, draft).await?;
                 return Ok(next);
             }
-            follow(context, o, decide::after_destroy(o, &view)).await
+            follow(context, o, decide::after_destroy(o, &draft)).await
         }
-        // An effect that needs a view always comes with one.
+        // An effect that needs a draft always comes with one.
         (Effect::Nothing | Effect::Create { .. } | Effect::Lock { .. } | Effect::Destroy { .. }, None) => Ok(next),
     }
 }
 
 /// Reports what follows from an effect.
 async fn follow(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
-    let Plan { effect: _, view, remember, next } = plan;
+    let Plan { effect: _, draft, remember, next } = plan;
     if remember == Some(Remember::Proved) {
-        context.memories.update(&o.session.uid().unwrap_or_default(), |memory| memory.settled_doubts = o.memory.doubts);
+        context.activities.update(&o.session.uid().unwrap_or_default(), |activity| {
+            activity.reverified = o.activity.reverify_requested;
+        });
     }
-    if let Some(view) = view {
-        report(context, o, &o.session, view).await?;
+    if let Some(draft) = draft {
+        report(context, o, &o.session, draft).await?;
     }
     Ok(next)
 }
@@ -114,7 +126,7 @@ async fn create(
     o: &Observed,
     api: &Api<SandboxSession>,
     name: String,
-    view: View,
+    draft: StatusDraft,
 ) -> Result<Next, Error> {
     let session = Arc::new(apply::within(api.get(&o.session.name_any())).await?);
     let recorded = session.status.as_ref().and_then(|s| s.sprite.as_ref());
@@ -125,7 +137,7 @@ async fn create(
         return Ok(Next::Change);
     }
     let intended = recorded.cloned();
-    context.lease.license()?;
+    context.lease.ensure_time_left()?;
     let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
     let request = CreateSprite { name, labels: o.labels.to_vec(), url_settings: private, config: None };
     match context.sprites.sent_within(TO_BEGIN).create(&request).await {
@@ -142,21 +154,21 @@ async fn create(
                 state: live.state,
                 ..intended
             });
-            let view = View {
+            let draft = StatusDraft {
                 phase: SessionPhase::LockingDown,
                 reason: SessionReason::Provisioned,
                 message: "the Sprite exists; it is not locked down yet".to_owned(),
                 sprite,
-                ..view
+                ..draft
             };
-            report(context, o, &session, view).await?;
+            report(context, o, &session, draft).await?;
             Ok(Next::Change)
         }
         // Somebody was first, perhaps ourselves with a lost reply: the next look tells.
         Err(sprites::Error::Busy { .. }) => Ok(Next::After(std::time::Duration::from_millis(200))),
         Err(error) if error.is_capacity() => {
             let wait = error.retry_after().unwrap_or(std::time::Duration::from_secs(10));
-            report(context, o, &session, plan::at_capacity(&view)).await?;
+            report(context, o, &session, plan::at_capacity(&draft)).await?;
             Ok(Next::After(wait))
         }
         Err(error) => Err(error.into()),
@@ -166,7 +178,7 @@ async fn create(
 /// Destroys this instance: its id and our labels are read immediately before, since the wire has no precondition. Whether
 /// a DELETE of ours was answered: that no Sprite was found now is only one more look.
 async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Result<bool, Error> {
-    context.lease.license()?;
+    context.lease.ensure_time_left()?;
     let sprites = context.sprites.with_priority(Priority::Delete);
     let live = match sprites.get(name).await {
         Ok(sprite) => LiveSprite::of(sprite, &o.labels),
@@ -177,7 +189,7 @@ async fn destroy(context: &Context, o: &Observed, name: &str, id: &str) -> Resul
         return Ok(false);
     }
     // That look may have taken its time.
-    context.lease.license()?;
+    context.lease.ensure_time_left()?;
     match sprites.sent_within(TO_BEGIN).delete(sprites::Target::any(name)).await {
         Ok(()) => Ok(true),
         Err(error) if error.is_absent() => Ok(false),
@@ -196,7 +208,7 @@ fn outdated_is_fine(result: Result<(), kube::Error>) -> Result<(), Error> {
 
 /// Activity that waits for its turn brings us back when it comes.
 fn activity_next(o: &Observed, next: Next) -> Next {
-    let Some(written) = o.memory.activity_written.filter(|_| o.memory.last_active.is_some()) else { return next };
+    let Some(written) = o.activity.activity_written.filter(|_| o.activity.last_active.is_some()) else { return next };
     let left = status::ACTIVITY_INTERVAL - o.now.as_second().saturating_sub(written.as_second());
     let wait = std::time::Duration::from_secs(left.max(1).unsigned_abs());
     match next {
@@ -206,22 +218,22 @@ fn activity_next(o: &Observed, next: Next) -> Next {
 }
 
 /// Writes the status when it says something new.
-async fn report(context: &Context, o: &Observed, session: &SandboxSession, view: View) -> Result<(), Error> {
+async fn report(context: &Context, o: &Observed, session: &SandboxSession, draft: StatusDraft) -> Result<(), Error> {
     let old = session.status.clone().unwrap_or_default();
-    let new = status::report(o, view, o.now);
+    let new = status::report(o, draft, o.now);
     if old == new {
         return Ok(());
     }
     let target = Target::of(session)?;
     let _: SandboxSession = apply::status(&context.client, &target, &new).await?;
     if status::activity_due(o) {
-        let (runs, active) = (o.memory.runs, o.memory.last_active);
-        context.memories.update(&o.session.uid().unwrap_or_default(), |memory| {
-            memory.runs = memory.runs.saturating_sub(runs);
-            if memory.last_active == active {
-                memory.last_active = None;
+        let (runs, active) = (o.activity.runs, o.activity.last_active);
+        context.activities.update(&o.session.uid().unwrap_or_default(), |activity| {
+            activity.runs = activity.runs.saturating_sub(runs);
+            if activity.last_active == active {
+                activity.last_active = None;
             }
-            memory.activity_written = Some(o.now);
+            activity.activity_written = Some(o.now);
         });
     }
     announce(context, session, &old, &new).await;

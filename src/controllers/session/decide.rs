@@ -3,17 +3,23 @@
 //! Decides from the beginning each time. Unknown is not absent; a Sprite that is not ours is never touched; authorization
 //! and quota never gate release.
 
+use std::time::Duration;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
 use super::{
-    super::{context::PolicyView, driver::Next, policy::compile::Compiled},
-    gather::{Live, LiveSprite, Observed},
-    lock::LockFailure,
-    plan::{Effect, Plan, Remember, View, after, data_lost, degraded, obstructed, provisioning, since, status},
+    needs::compiled,
+    observed::{Live, Observed},
+    plan::{Effect, Plan, Remember, StatusDraft, after, data_lost, degraded, obstructed, provisioning, since, status},
     release::release,
 };
-use crate::access::switch::Switch;
+use crate::{
+    access::switch::Switch,
+    controllers::driver::Next,
+    lockdown::{apply::LockFailure, instance::LiveSprite},
+    policy::view::PolicyView,
+};
 use api::{
     SandboxSessionStatus,
     names::{HOLD_ANNOTATION, SESSION_FINALIZER},
@@ -24,8 +30,6 @@ use rules::{
     egress::compare,
     lockdown::{self, ApplyReason, Consequence, Decision, FRESH_ATTEMPTS, Token},
 };
-
-use std::time::Duration;
 
 /// How long an instance that is given up may wait for its end.
 const DESTROY_SOON: Duration = Duration::from_millis(500);
@@ -68,46 +72,21 @@ fn obstacle(o: &Observed) -> Option<(SessionReason, String)> {
     }
 }
 
-fn compiled(o: &Observed) -> Option<&Compiled> {
-    match &o.policy {
-        PolicyView::Ready(compiled) => Some(compiled),
-        PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
-    }
-}
-
-/// Under which name the platform must be asked, if anything depends on it now.
-pub fn look_at(o: &Observed) -> Option<String> {
-    let status = status(o);
-    let sprite = status.sprite?;
-    let lockdown = status.lockdown.unwrap_or_default();
-    let deleting = o.session.metadata.deletion_timestamp.is_some();
-    let token = lockdown.token.as_deref().and_then(Token::parse);
-    let unproved = token.as_ref().is_none_or(|t| compiled(o).is_some_and(|c| c.egress.hash() != t.egress));
-    let due = lockdown.verified_at.as_ref().is_none_or(|at| since(at.0, o.now) >= o.timing.verify_interval);
-    let look = deleting || sprite.id.is_none() || unproved || due || o.memory.is_doubted();
-    look.then_some(sprite.name)
-}
-
-/// Whether the rules of a running Sprite must be read, too.
-pub fn reads_rules(o: &Observed) -> bool {
-    o.session.metadata.deletion_timestamp.is_none() && status(o).lockdown.is_some_and(|l| l.token.is_some())
-}
-
 /// Decides.
 pub fn decide(o: &Observed) -> Plan {
     let has_finalizer = o.session.finalizers().iter().any(|f| f == SESSION_FINALIZER);
     if o.session.metadata.deletion_timestamp.is_some() {
-        return if has_finalizer { release(o) } else { Plan::quiet(Effect::Nothing, Next::Change) };
+        return if has_finalizer { release(o) } else { Plan::without_report(Effect::Nothing, Next::Change) };
     }
     if !has_finalizer {
-        return Plan::quiet(Effect::AddFinalizer, Next::Change);
+        return Plan::without_report(Effect::AddFinalizer, Next::Change);
     }
     let status = status(o);
     let obstacle = obstacle(o);
     let Some(sprite) = status.sprite.clone() else {
         return match (obstacle, &o.name) {
             (Some((reason, message)), _) => Plan::report(obstructed(&status, reason, message), Next::Change),
-            (None, Ok(name)) => intend(o, name.clone(), 0, None),
+            (None, Ok(name)) => record_create_intent(o, name.clone(), 0, None),
             (None, Err(problem)) => {
                 Plan::report(obstructed(&status, SessionReason::SecretMissing, problem.clone()), after(5))
             }
@@ -121,8 +100,8 @@ pub fn decide(o: &Observed) -> Plan {
         }
         (_, Live::Present(live)) if !live.ours => {
             let message = "a Sprite of our name does not carry our labels; it is left alone".to_owned();
-            let view = View { stalled: true, ..degraded(&status, SessionReason::NotOurs, message) };
-            Plan::report(view, after(60))
+            let draft = StatusDraft { stalled: true, ..degraded(&status, SessionReason::NotOurs, message) };
+            Plan::report(draft, after(60))
         }
         (None, Live::Present(live)) => adopt(&status, sprite, live, None),
         (None, Live::Absent | Live::NotAsked) => {
@@ -143,15 +122,15 @@ pub fn decide(o: &Observed) -> Plan {
         (Some(id), Live::Present(live)) if *id != live.id => {
             adopt(&status, sprite, live, Some("the platform replaced the Sprite"))
         }
-        (Some(id), Live::NotAsked) => settled(o, &status, id, None, obstacle),
-        (Some(id), Live::Present(live)) => settled(o, &status, id, Some(live), obstacle),
+        (Some(id), Live::NotAsked) => reconcile_existing(o, &status, id, None, obstacle),
+        (Some(id), Live::Present(live)) => reconcile_existing(o, &status, id, Some(live), obstacle),
     }
 }
 
 /// Records that a Sprite of this name will be asked for.
-fn intend(o: &Observed, name: String, incarnation: u32, data_lost: Option<String>) -> Plan {
+fn record_create_intent(o: &Observed, name: String, incarnation: u32, data_lost: Option<String>) -> Plan {
     let sprite = SpriteStatus { name, incarnation, create_requested_at: Some(Time(o.now)), ..SpriteStatus::default() };
-    let view = View {
+    let draft = StatusDraft {
         phase: SessionPhase::Provisioning,
         reason: SessionReason::Provisioning,
         message: "a Sprite will be asked for".to_owned(),
@@ -161,7 +140,7 @@ fn intend(o: &Observed, name: String, incarnation: u32, data_lost: Option<String
         stalled: false,
         settled: false,
     };
-    Plan::report(view, Next::Change)
+    Plan::report(draft, Next::Change)
 }
 
 /// Records the instance that carries our name and our labels.
@@ -174,7 +153,7 @@ fn adopt(status: &SandboxSessionStatus, sprite: SpriteStatus, live: &LiveSprite,
         incarnation: sprite.incarnation + u32::from(replaced.is_some()),
         ..sprite
     };
-    let view = View {
+    let draft = StatusDraft {
         phase: SessionPhase::LockingDown,
         reason: SessionReason::Provisioned,
         message: "the Sprite exists; it is not locked down yet".to_owned(),
@@ -184,15 +163,16 @@ fn adopt(status: &SandboxSessionStatus, sprite: SpriteStatus, live: &LiveSprite,
         stalled: false,
         settled: false,
     };
-    Plan::report(view, Next::Change).remembering(Remember::Present)
+    Plan::report(draft, Next::Change).remembering(Remember::Present)
 }
 
 /// A recorded Sprite that was not found: believed on the second look.
 fn lost(o: &Observed, status: &SandboxSessionStatus, sprite: SpriteStatus) -> Plan {
-    match o.memory.absent_since {
+    match o.activity.absent_since {
         Some(then) if since(then, o.now) >= o.timing.absent_after => {
             let why = "the Sprite is gone from the platform, with its files";
-            intend(o, sprite.name, sprite.incarnation + 1, Some(why.to_owned())).remembering(Remember::Present)
+            record_create_intent(o, sprite.name, sprite.incarnation + 1, Some(why.to_owned()))
+                .remembering(Remember::Present)
         }
         seen => {
             let then = seen.unwrap_or(o.now);
@@ -205,7 +185,7 @@ fn lost(o: &Observed, status: &SandboxSessionStatus, sprite: SpriteStatus) -> Pl
 }
 
 /// The recorded instance is there, or nothing speaks against it.
-fn settled(
+fn reconcile_existing(
     o: &Observed,
     status: &SandboxSessionStatus,
     id: &str,
@@ -220,13 +200,13 @@ fn settled(
     }
     let base = SandboxSessionStatus { sprite: Some(sprite.clone()), ..status.clone() };
     let fresh = lockdown.applied_at.is_none();
-    if let Some(lost) = live.and_then(|live| weakened(o, &lockdown, live)) {
+    if let Some(lost) = live.and_then(|live| drift(o, &lockdown, live)) {
         let message = format!("proved rules were found weakened: {lost}");
-        let view = View {
+        let draft = StatusDraft {
             lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown }),
             ..degraded(&base, SessionReason::LockdownLost, message)
         };
-        return Plan::report(view, after(1));
+        return Plan::report(draft, after(1));
     }
     if let Some((reason, message)) = obstacle {
         return Plan::report(obstructed(&base, reason, message), Next::Change);
@@ -241,7 +221,7 @@ fn settled(
 }
 
 /// How the proof that is recorded no longer holds.
-fn weakened(o: &Observed, lockdown: &LockdownStatus, live: &LiveSprite) -> Option<String> {
+fn drift(o: &Observed, lockdown: &LockdownStatus, live: &LiveSprite) -> Option<String> {
     let token = lockdown.token.as_deref().and_then(Token::parse)?;
     if !live.private {
         return Some("the Sprite's URL is not private".to_owned());
@@ -264,17 +244,17 @@ fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, l
     };
     let due = o.timing.verify_interval - verified_at.as_ref().map_or(0, |at| since(at.0, o.now));
     let asleep = base.sprite.as_ref().and_then(|s| s.state).is_some_and(|s| s != SpritePhase::Running);
-    let view = View {
+    let draft = StatusDraft {
         phase: if asleep { SessionPhase::Hibernated } else { SessionPhase::Ready },
         reason: SessionReason::LockedDown,
         message: "the rules were read back and are those demanded; the URL is private".to_owned(),
         sprite: base.sprite.clone(),
         lockdown: Some(LockdownStatus { verified_at, ..lockdown }),
-        data_lost: if o.memory.runs > 0 { None } else { data_lost(base) },
+        data_lost: if o.activity.runs > 0 { None } else { data_lost(base) },
         stalled: false,
         settled: false,
     };
-    let plan = Plan::report(view, after(due));
+    let plan = Plan::report(draft, after(due));
     if live.is_some() { plan.remembering(Remember::Proved) } else { plan }
 }
 
@@ -288,11 +268,11 @@ fn apply(
     let sprite = base.sprite.clone().unwrap_or_default();
     let (Some(id), Some(live)) = (sprite.id.clone(), live) else {
         // Never asked means that nothing was to be applied: look again, with the platform's answer.
-        return Plan::quiet(Effect::Nothing, after(1));
+        return Plan::without_report(Effect::Nothing, after(1));
     };
     let fresh = why == ApplyReason::Fresh;
     let asleep = live.state != Some(SpritePhase::Running);
-    let stale = View {
+    let stale = StatusDraft {
         lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown.clone() }),
         ..degraded(base, SessionReason::Stale, "the policy changed; it is relocked when next used".to_owned())
     };
@@ -301,10 +281,10 @@ fn apply(
     }
     if lockdown::is_spent(fresh, lockdown.attempts) {
         let message = format!("{FRESH_ATTEMPTS} attempts to lock down the fresh Sprite failed; it is destroyed");
-        let view = degraded(base, SessionReason::RulesDiffer, message);
-        return Plan::act(Effect::Destroy { name: sprite.name, id }, view);
+        let draft = degraded(base, SessionReason::RulesDiffer, message);
+        return Plan::act(Effect::Destroy { name: sprite.name, id }, draft);
     }
-    let view = View {
+    let draft = StatusDraft {
         phase: SessionPhase::LockingDown,
         reason: SessionReason::Provisioned,
         message: "egress rules are being applied and read back".to_owned(),
@@ -321,18 +301,18 @@ fn apply(
     };
     match lockdown.nonce {
         // Persisted before it is written anywhere; the change wakes us again.
-        None => Plan::report(view, Next::Change),
+        None => Plan::report(draft, Next::Change),
         // A token that no longer counts is taken back before the rules move.
-        Some(_) if lockdown.token.is_some() => Plan::report(view, Next::Change),
-        Some(nonce) => Plan::act(Effect::Lock { name: sprite.name, id, nonce, fresh }, view),
+        Some(_) if lockdown.token.is_some() => Plan::report(draft, Next::Change),
+        Some(nonce) => Plan::act(Effect::Lock { name: sprite.name, id, nonce }, draft),
     }
 }
 
 /// What is so after a lock was tried.
-pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) -> Plan {
+pub fn after_lock(o: &Observed, before: StatusDraft, result: Result<(), &LockFailure>) -> Plan {
     let lockdown = before.lockdown.clone().unwrap_or_default();
     let id = before.sprite.as_ref().and_then(|s| s.id.clone()).unwrap_or_default();
-    let Some(policy) = compiled(o) else { return Plan::quiet(Effect::Nothing, after(1)) };
+    let Some(policy) = compiled(o) else { return Plan::without_report(Effect::Nothing, after(1)) };
     let fresh = lockdown.applied_at.is_none();
     match result {
         Ok(()) => {
@@ -348,7 +328,7 @@ pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) 
                 attempts: 0,
             };
             let sprite = before.sprite.map(|s| SpriteStatus { state: Some(SpritePhase::Running), ..s });
-            let view = View {
+            let draft = StatusDraft {
                 phase: SessionPhase::Ready,
                 reason: SessionReason::LockedDown,
                 message: "the rules were read back and are those demanded; the URL is private".to_owned(),
@@ -356,7 +336,7 @@ pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) 
                 lockdown: Some(lockdown),
                 ..before
             };
-            Plan::report(view, after(o.timing.verify_interval)).remembering(Remember::Proved)
+            Plan::report(draft, after(o.timing.verify_interval)).remembering(Remember::Proved)
         }
         Err(failure) => {
             let (attempts, wait) = match lockdown::after_failure(failure.kind(), fresh, lockdown.attempts) {
@@ -364,22 +344,22 @@ pub fn after_lock(o: &Observed, before: View, result: Result<(), &LockFailure>) 
                 // On record first; it is destroyed at the next look, which this write brings about.
                 Consequence::Destroy { attempts } => (attempts, DESTROY_SOON),
             };
-            let view = View {
+            let draft = StatusDraft {
                 phase: SessionPhase::Degraded,
                 reason: failure.reason(),
                 message: failure.to_string(),
                 lockdown: Some(LockdownStatus { attempts, ..lockdown }),
                 ..before
             };
-            Plan::report(view, Next::After(wait))
+            Plan::report(draft, Next::After(wait))
         }
     }
 }
 
 /// What is so after a fresh instance was destroyed: it is asked for anew.
-pub fn after_destroy(o: &Observed, before: &View) -> Plan {
+pub fn after_destroy(o: &Observed, before: &StatusDraft) -> Plan {
     let sprite = before.sprite.clone().unwrap_or_default();
-    intend(o, sprite.name, sprite.incarnation + 1, before.data_lost.clone())
+    record_create_intent(o, sprite.name, sprite.incarnation + 1, before.data_lost.clone())
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{super::driver::Next, gather::Observed};
+use super::observed::Observed;
+use crate::controllers::driver::Next;
 use api::{
     SandboxSessionStatus,
     reasons::{SessionPhase, SessionReason},
@@ -35,8 +36,6 @@ pub enum Effect {
         id: String,
         /// The persisted nonce.
         nonce: String,
-        /// Whether no token was ever confirmed for it.
-        fresh: bool,
     },
     /// Destroy this instance.
     Destroy {
@@ -62,7 +61,7 @@ pub enum Remember {
 
 /// What is so, for status.
 #[derive(Debug, Clone, PartialEq)]
-pub struct View {
+pub struct StatusDraft {
     /// Where the session stands.
     pub phase: SessionPhase,
     /// Why it is ready or not.
@@ -87,7 +86,7 @@ pub struct Plan {
     /// The one thing to do.
     pub effect: Effect,
     /// What is so before it; nothing: no report.
-    pub view: Option<View>,
+    pub draft: Option<StatusDraft>,
     /// What to remember.
     pub remember: Option<Remember>,
     /// When to come back.
@@ -95,16 +94,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn report(view: View, next: Next) -> Self {
-        Self { effect: Effect::Nothing, view: Some(view), remember: None, next }
+    pub fn report(draft: StatusDraft, next: Next) -> Self {
+        Self { effect: Effect::Nothing, draft: Some(draft), remember: None, next }
     }
 
-    pub fn act(effect: Effect, view: View) -> Self {
-        Self { effect, view: Some(view), remember: None, next: Next::Change }
+    pub fn act(effect: Effect, draft: StatusDraft) -> Self {
+        Self { effect, draft: Some(draft), remember: None, next: Next::Change }
     }
 
-    pub fn quiet(effect: Effect, next: Next) -> Self {
-        Self { effect, view: None, remember: None, next }
+    pub fn without_report(effect: Effect, next: Next) -> Self {
+        Self { effect, draft: None, remember: None, next }
     }
 
     pub fn remembering(self, remember: Remember) -> Self {
@@ -130,8 +129,8 @@ pub fn data_lost(status: &SandboxSessionStatus) -> Option<String> {
     status.conditions.get("DataLost").filter(|c| c.status == "True").map(|c| c.message.clone())
 }
 
-pub fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionReason, message: String) -> View {
-    View {
+pub fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionReason, message: String) -> StatusDraft {
+    StatusDraft {
         phase,
         reason,
         message,
@@ -144,23 +143,23 @@ pub fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionR
 }
 
 /// What is so while something stands in the way.
-pub fn obstructed(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+pub fn obstructed(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> StatusDraft {
     let asked = status.sprite.as_ref().is_some_and(|sprite| sprite.id.is_some());
     let phase = if asked { SessionPhase::Degraded } else { SessionPhase::Pending };
-    View { settled: true, ..keep(status, phase, reason, message) }
+    StatusDraft { settled: true, ..keep(status, phase, reason, message) }
 }
 
-pub fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> View {
+pub fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: String) -> StatusDraft {
     keep(status, SessionPhase::Degraded, reason, message)
 }
 
-pub fn provisioning(status: &SandboxSessionStatus, message: &str) -> View {
+pub fn provisioning(status: &SandboxSessionStatus, message: &str) -> StatusDraft {
     keep(status, SessionPhase::Provisioning, SessionReason::Provisioning, message.to_owned())
 }
 
 /// What is so while the account is full.
-pub fn at_capacity(before: &View) -> View {
-    View {
+pub fn at_capacity(before: &StatusDraft) -> StatusDraft {
+    StatusDraft {
         phase: SessionPhase::Pending,
         reason: SessionReason::PlatformCapacity,
         message: "the platform account is full; the Sprite is asked for again".to_owned(),

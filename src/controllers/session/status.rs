@@ -3,7 +3,7 @@
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
-use super::{gather::Observed, plan::View};
+use super::{observed::Observed, plan::StatusDraft};
 use api::{
     SandboxSessionStatus,
     conditions::{ConditionStatus, ConditionUpdate},
@@ -16,13 +16,13 @@ pub const ACTIVITY_INTERVAL: i64 = 30;
 
 /// Whether activity may be written now.
 pub fn activity_due(o: &Observed) -> bool {
-    let written = o.memory.activity_written.map_or(i64::MAX, |at| o.now.as_second().saturating_sub(at.as_second()));
-    o.memory.last_active.is_some() && written >= ACTIVITY_INTERVAL
+    let written = o.activity.activity_written.map_or(i64::MAX, |at| o.now.as_second().saturating_sub(at.as_second()));
+    o.activity.last_active.is_some() && written >= ACTIVITY_INTERVAL
 }
 
-/// The whole status that a view comes to; activity is added when it is due.
-pub fn report(o: &Observed, view: View, now: Timestamp) -> SandboxSessionStatus {
-    let View { phase, reason, message, sprite, lockdown, data_lost, stalled, settled } = view;
+/// The whole status that a draft comes to; activity is added when it is due.
+pub fn report(o: &Observed, draft: StatusDraft, now: Timestamp) -> SandboxSessionStatus {
+    let StatusDraft { phase, reason, message, sprite, lockdown, data_lost, stalled, settled } = draft;
     let old = o.session.status.clone().unwrap_or_default();
     let ready = matches!(phase, SessionPhase::Ready | SessionPhase::Hibernated);
     let locked = lockdown.as_ref().is_some_and(|l| l.token.is_some());
@@ -61,9 +61,9 @@ pub fn report(o: &Observed, view: View, now: Timestamp) -> SandboxSessionStatus 
     };
     if activity_due(o) {
         let mut totals = status.totals.unwrap_or_default();
-        totals.runs = totals.runs.saturating_add(o.memory.runs);
+        totals.runs = totals.runs.saturating_add(o.activity.runs);
         status.totals = Some(totals);
-        status.last_active_at = o.memory.last_active.map(Time);
+        status.last_active_at = o.activity.last_active.map(Time);
         status.active_runs = u32::try_from(o.executions).ok();
     }
     status

@@ -79,10 +79,15 @@ impl Process {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
+    /// Waits until it ends by itself; the exit code.
+    pub fn wait(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
     /// Asks it to end, and waits; the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         self.signal("TERM");
-        self.child.wait().unwrap().code()
+        self.wait()
     }
 }
 

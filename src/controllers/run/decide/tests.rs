@@ -1,18 +1,23 @@
 //! The table of a Run's decisions.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use std::sync::Arc;
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+    jiff::Timestamp,
+};
 use kube::api::ObjectMeta;
 use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::controllers::{context::Tenant, policy::compile::compile};
+use crate::{access::tenant::Tenant, controllers::run::observed::session_name, policy::compile::compile};
 use api::{
-    ExecutionPolicy, Run,
+    ExecutionPolicy, Run, SandboxSession,
     conditions::{ConditionUpdate, Conditions},
     sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
 };
-use rules::lockdown::Token;
+use rules::{egress::Ruleset, lockdown::Token};
 
 const NOW: i64 = 1_000_000;
 
@@ -59,7 +64,7 @@ fn policy(name: &str, spec: &str) -> PolicyView {
 fn observed(run: Run) -> Observed {
     Observed {
         uid: run.uid().unwrap(),
-        session_name: super::super::gather::session_name(&run),
+        session_name: session_name(&run),
         run: Arc::new(run),
         session: SessionView::Present(Arc::new(session())),
         session_policy: policy("default", "{}"),
@@ -211,17 +216,17 @@ fn a_run_by_drive_makes_its_session_and_deletes_it_in_the_end() {
 #[rstest]
 #[case("nobody has it", None, |o: Observed| o, "Adopt")]
 #[case("nobody has it, and it is deleted", None, |mut o: Observed| { Arc::make_mut(&mut o.run).metadata.deletion_timestamp = Some(Time(at(1))); o }, "Adopt Deleted")]
-#[case("it runs", Some(View::Running(None)), |o: Observed| o, "Nothing")]
-#[case("switch off", Some(View::Running(None)), |o: Observed| Observed { switch: Switch::Off, ..o }, "Stop KillSwitch")]
-#[case("switch unreadable kills nothing", Some(View::Running(None)), |o: Observed| Observed { switch: Switch::Frozen, ..o }, "Nothing")]
-#[case("suspended", Some(View::Running(None)), |o: Observed| with_session(o, |s| s.spec.suspend = true), "Stop Suspended")]
-#[case("opted out", Some(View::Running(None)), |o: Observed| Observed { tenant: Tenant { enabled: false, terminating: false }, ..o }, "Stop TenantDisabled")]
-#[case("session deleted", Some(View::Running(None)), |o: Observed| with_session(o, |s| s.metadata.deletion_timestamp = Some(Time(at(1)))), "Stop SessionDeleted")]
-#[case("policy suspended", Some(View::Running(None)), |o: Observed| Observed { session_policy: policy("x", "{suspend: true}"), ..o }, "Stop PolicySuspended")]
-#[case("told already", Some(View::Running(Some(Stop::Cancel))), |o: Observed| Observed { switch: Switch::Off, ..o }, "Nothing")]
+#[case("it runs", Some(ExecutionView::Running(None)), |o: Observed| o, "Nothing")]
+#[case("switch off", Some(ExecutionView::Running(None)), |o: Observed| Observed { switch: Switch::Off, ..o }, "Stop KillSwitch")]
+#[case("switch unreadable kills nothing", Some(ExecutionView::Running(None)), |o: Observed| Observed { switch: Switch::Frozen, ..o }, "Nothing")]
+#[case("suspended", Some(ExecutionView::Running(None)), |o: Observed| with_session(o, |s| s.spec.suspend = true), "Stop Suspended")]
+#[case("opted out", Some(ExecutionView::Running(None)), |o: Observed| Observed { tenant: Tenant { enabled: false, terminating: false }, ..o }, "Stop TenantDisabled")]
+#[case("session deleted", Some(ExecutionView::Running(None)), |o: Observed| with_session(o, |s| s.metadata.deletion_timestamp = Some(Time(at(1)))), "Stop SessionDeleted")]
+#[case("policy suspended", Some(ExecutionView::Running(None)), |o: Observed| Observed { session_policy: policy("x", "{suspend: true}"), ..o }, "Stop PolicySuspended")]
+#[case("told already", Some(ExecutionView::Running(Some(Stop::Cancel))), |o: Observed| Observed { switch: Switch::Off, ..o }, "Nothing")]
 fn a_running_command_is_adopted_stopped_or_left(
     #[case] name: &str,
-    #[case] execution: Option<View>,
+    #[case] execution: Option<ExecutionView>,
     #[case] change: Change,
     #[case] expected: &str,
 ) {
@@ -233,7 +238,7 @@ fn a_running_command_is_adopted_stopped_or_left(
 fn a_policy_that_vanishes_or_tightens_does_not_stop_what_runs() {
     for policy in [PolicyView::NotFound("x".into()), policy("x", "{limits: {timeout: 1s}}")] {
         let running = observed(in_phase(named(), RunPhase::Running));
-        let o = Observed { execution: Some(View::Running(None)), session_policy: policy, ..running };
+        let o = Observed { execution: Some(ExecutionView::Running(None)), session_policy: policy, ..running };
         assert_eq!(word(&decide(&o)), "Nothing");
     }
 }

@@ -1,16 +1,16 @@
 //! The table of a session's decisions.
 
+use crate::controllers::session::needs::needs_policy_read;
+use crate::controllers::session::needs::sprite_to_observe;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 use rstest::rstest;
 
-use super::{
-    super::{gather::Timing, release::STOPPING},
-    *,
-};
-use crate::controllers::{context::Tenant, policy::compile::compile, session::memory::Memory};
+use super::*;
+use crate::controllers::session::{observed::Timing, release::STOPPING};
+use crate::{access::tenant::Tenant, controllers::state::session_activity::SessionActivity, policy::compile::compile};
 use api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec};
 use rules::egress::{ReadRule, Rule, Ruleset};
 
@@ -96,7 +96,7 @@ fn observed(session: SandboxSession, live: Live) -> Observed {
         executions: 0,
         waited_for: false,
         nonce: "fresh-nonce".into(),
-        memory: Memory::default(),
+        activity: SessionActivity::default(),
         now: at(NOW),
         timing: Timing { absent_after: 10, create_grace: 120, verify_interval: 300 },
     }
@@ -108,7 +108,7 @@ fn deleted(mut session: SandboxSession) -> SandboxSession {
 }
 
 fn reason(plan: &Plan) -> SessionReason {
-    plan.view.as_ref().unwrap().reason
+    plan.draft.as_ref().unwrap().reason
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_finalizer_comes_before_anything_external() {
 fn the_intent_is_recorded_before_the_create() {
     let plan = decide(&observed(session(None), Live::NotAsked));
     assert_eq!(plan.effect, Effect::Nothing);
-    let sprite = plan.view.unwrap().sprite.unwrap();
+    let sprite = plan.draft.unwrap().sprite.unwrap();
     assert_eq!((sprite.name.as_str(), sprite.id, sprite.create_requested_at), ("so-1", None, Some(Time(at(NOW)))));
     let plan = decide(&observed(with(None, None), Live::Absent));
     assert_eq!(plan.effect, Effect::Create { name: "so-1".into() });
@@ -144,7 +144,7 @@ fn nothing_is_minted_while_anything_stands_against_it(#[case] change: Change, #[
     change(&mut o);
     let plan = decide(&o);
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, why));
-    assert!(plan.view.unwrap().sprite.is_none(), "not even an intent");
+    assert!(plan.draft.unwrap().sprite.is_none(), "not even an intent");
     // An intent that was recorded before is not followed, either; the secret is no longer needed for it.
     let mut o = observed(with(None, None), Live::Absent);
     change(&mut o);
@@ -155,12 +155,12 @@ fn nothing_is_minted_while_anything_stands_against_it(#[case] change: Change, #[
 #[test]
 fn exactly_ours_is_adopted_and_anything_else_is_left_alone() {
     let plan = decide(&observed(with(None, None), Live::Present(live())));
-    assert_eq!(plan.view.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
+    assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
     for id in [None, Some("i")] {
         let foreign = Live::Present(LiveSprite { ours: false, ..live() });
         let plan = decide(&observed(with(id, None), foreign));
         assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::NotOurs));
-        assert!(plan.view.unwrap().stalled);
+        assert!(plan.draft.unwrap().stalled);
     }
 }
 
@@ -168,10 +168,10 @@ fn exactly_ours_is_adopted_and_anything_else_is_left_alone() {
 fn a_fresh_instance_gets_its_nonce_on_record_and_then_its_lock() {
     let plan = decide(&observed(with(Some("i"), None), Live::Present(live())));
     assert_eq!(plan.effect, Effect::Nothing);
-    assert_eq!(plan.view.unwrap().lockdown.unwrap().nonce.as_deref(), Some("fresh-nonce"));
+    assert_eq!(plan.draft.unwrap().lockdown.unwrap().nonce.as_deref(), Some("fresh-nonce"));
     let recorded = LockdownStatus { nonce: Some("n".into()), ..LockdownStatus::default() };
     let plan = decide(&observed(with(Some("i"), Some(recorded)), Live::Present(live())));
-    assert!(matches!(plan.effect, Effect::Lock { fresh: true, ref nonce, .. } if nonce == "n"));
+    assert!(matches!(plan.effect, Effect::Lock { ref nonce, .. } if nonce == "n"));
 }
 
 #[test]
@@ -185,22 +185,22 @@ fn a_fresh_instance_that_cannot_be_locked_is_destroyed_after_three_attempts_and_
     let effect = |lockdown| decide(&observed(with(Some("i"), Some(lockdown)), Live::Present(live()))).effect;
     assert!(matches!(effect(tried(2, None)), Effect::Lock { .. }));
     assert_eq!(effect(tried(3, None)), Effect::Destroy { name: "so-1".into(), id: "i".into() });
-    assert!(matches!(effect(tried(9, Some(Time(at(1))))), Effect::Lock { fresh: false, .. }));
+    assert!(matches!(effect(tried(9, Some(Time(at(1))))), Effect::Lock { .. }));
 }
 
 #[test]
 fn a_proved_session_is_ready_and_asks_the_platform_only_when_it_is_due() {
     let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked);
-    assert_eq!(look_at(&o), None);
+    assert_eq!(sprite_to_observe(&o), None);
     let plan = decide(&o);
-    assert_eq!(plan.view.as_ref().unwrap().phase, SessionPhase::Ready);
+    assert_eq!(plan.draft.as_ref().unwrap().phase, SessionPhase::Ready);
     assert_eq!(plan.next, after(290));
     let due = observed(with(Some("i"), Some(locked(NOW - 300))), Live::NotAsked);
-    assert_eq!(look_at(&due).as_deref(), Some("so-1"));
-    assert!(reads_rules(&due));
+    assert_eq!(sprite_to_observe(&due).as_deref(), Some("so-1"));
+    assert!(needs_policy_read(&due));
     let mut doubted = observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked);
-    doubted.memory.doubts = 1;
-    assert!(look_at(&doubted).is_some());
+    doubted.activity.reverify_requested = 1;
+    assert!(sprite_to_observe(&doubted).is_some());
 }
 
 #[rstest]
@@ -214,20 +214,20 @@ fn rules_that_were_weakened_take_the_token_back(#[case] rules: Option<Vec<Rule>>
     let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(LiveSprite { rules, ..live() }));
     let plan = decide(&o);
     assert_eq!(reason(&plan) == SessionReason::LockdownLost, lost);
-    assert_eq!(plan.view.unwrap().lockdown.unwrap().token.is_none(), lost);
+    assert_eq!(plan.draft.unwrap().lockdown.unwrap().token.is_none(), lost);
 }
 
 #[test]
 fn a_policy_that_changed_takes_the_token_back_before_the_rules_move() {
     let mut o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(live()));
     o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
-    assert!(look_at(&o).is_some());
+    assert!(sprite_to_observe(&o).is_some());
     let plan = decide(&o);
-    assert_eq!((plan.effect, plan.view.unwrap().lockdown.unwrap().token), (Effect::Nothing, None));
+    assert_eq!((plan.effect, plan.draft.unwrap().lockdown.unwrap().token), (Effect::Nothing, None));
     let untokened = LockdownStatus { token: None, ..locked(NOW - 10) };
     let mut o = observed(with(Some("i"), Some(untokened)), Live::Present(live()));
     o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
-    assert!(matches!(decide(&o).effect, Effect::Lock { fresh: false, .. }));
+    assert!(matches!(decide(&o).effect, Effect::Lock { .. }));
 }
 
 #[test]
@@ -246,27 +246,27 @@ fn no_answer_is_not_absence_and_one_absence_is_not_loss() {
     let proved = || with(Some("i"), Some(locked(NOW - 10)));
     let plan = decide(&observed(proved(), Live::Unknown("Timeout".into())));
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformUnavailable));
-    assert_eq!(plan.view.unwrap().sprite.unwrap().id.as_deref(), Some("i"), "nothing is forgotten");
+    assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"), "nothing is forgotten");
     let plan = decide(&observed(proved(), Live::Absent));
     assert_eq!(plan.remember, Some(Remember::AbsentSince(at(NOW))));
-    assert_eq!(plan.view.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
+    assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
     let mut o = observed(proved(), Live::Absent);
-    o.memory.absent_since = Some(at(NOW - 9));
-    assert_eq!(decide(&o).view.unwrap().sprite.unwrap().incarnation, 0);
-    o.memory.absent_since = Some(at(NOW - 10));
-    let view = decide(&o).view.unwrap();
-    let sprite = view.sprite.unwrap();
-    assert_eq!((sprite.incarnation, sprite.id, view.lockdown), (1, None, None));
-    assert!(view.data_lost.is_some());
+    o.activity.absent_since = Some(at(NOW - 9));
+    assert_eq!(decide(&o).draft.unwrap().sprite.unwrap().incarnation, 0);
+    o.activity.absent_since = Some(at(NOW - 10));
+    let draft = decide(&o).draft.unwrap();
+    let sprite = draft.sprite.unwrap();
+    assert_eq!((sprite.incarnation, sprite.id, draft.lockdown), (1, None, None));
+    assert!(draft.data_lost.is_some());
 }
 
 #[test]
 fn another_instance_under_our_name_starts_from_nothing() {
     let other = LiveSprite { id: "j".into(), ..live() };
-    let view = decide(&observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(other))).view.unwrap();
-    let sprite = view.sprite.unwrap();
-    assert_eq!((sprite.id.as_deref(), sprite.incarnation, view.lockdown), (Some("j"), 1, None));
-    assert!(view.data_lost.is_some());
+    let draft = decide(&observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(other))).draft.unwrap();
+    let sprite = draft.sprite.unwrap();
+    assert_eq!((sprite.id.as_deref(), sprite.incarnation, draft.lockdown), (Some("j"), 1, None));
+    assert!(draft.data_lost.is_some());
 }
 
 #[rstest]
@@ -289,9 +289,9 @@ fn a_deleted_session_lets_go_only_when_nothing_is_left(
 #[test]
 fn absence_after_our_delete_counts_at_once_and_without_it_on_the_second_look() {
     let mut o = observed(deleted(with(Some("i"), None)), Live::Absent);
-    o.memory.delete_answered = true;
+    o.activity.delete_answered = true;
     assert_eq!(decide(&o).effect, Effect::RemoveFinalizer);
-    o.memory = Memory { absent_since: Some(at(NOW - 10)), ..Memory::default() };
+    o.activity = SessionActivity { absent_since: Some(at(NOW - 10)), ..SessionActivity::default() };
     assert_eq!(decide(&o).effect, Effect::RemoveFinalizer);
     let mut late = observed(deleted(with(None, None)), Live::Absent);
     late.now = at(NOW + 115);
@@ -313,24 +313,24 @@ fn runs_are_stopped_before_their_sprite_is_destroyed_but_not_waited_for_for_ever
     let mut o = observed(deleted(with(Some("i"), None)), Live::Present(live()));
     o.executions = 1;
     assert_eq!(decide(&o).effect, Effect::StopRuns);
-    o.memory.stopping_since = Some(at(NOW - STOPPING));
+    o.activity.stopping_since = Some(at(NOW - STOPPING));
     assert!(matches!(decide(&o).effect, Effect::Destroy { .. }));
 }
 
 #[test]
 fn a_lock_that_succeeds_records_exactly_what_was_confirmed() {
     let o = observed(with(Some("i"), None), Live::Present(live()));
-    let before = View {
+    let before = StatusDraft {
         lockdown: Some(LockdownStatus { nonce: Some("n".into()), attempts: 2, ..LockdownStatus::default() }),
         ..degraded(o.session.status.as_ref().unwrap(), SessionReason::Provisioned, String::new())
     };
-    let lockdown = after_lock(&o, before.clone(), Ok(())).view.unwrap().lockdown.unwrap();
+    let lockdown = after_lock(&o, before.clone(), Ok(())).draft.unwrap().lockdown.unwrap();
     assert_eq!((lockdown.token, lockdown.attempts), (Some(token("i")), 0));
     let failure = LockFailure::Differs(vec!["missing: deny *".into()]);
-    let view = after_lock(&o, before.clone(), Err(&failure)).view.unwrap();
-    let lockdown = view.lockdown.unwrap();
-    assert_eq!((lockdown.token, lockdown.attempts, view.reason), (None, 3, SessionReason::RulesDiffer));
+    let draft = after_lock(&o, before.clone(), Err(&failure)).draft.unwrap();
+    let lockdown = draft.lockdown.unwrap();
+    assert_eq!((lockdown.token, lockdown.attempts, draft.reason), (None, 3, SessionReason::RulesDiffer));
     // What says nothing about the instance is no attempt on it.
-    let lockdown = after_lock(&o, before, Err(&LockFailure::Replaced)).view.unwrap().lockdown.unwrap();
+    let lockdown = after_lock(&o, before, Err(&LockFailure::Replaced)).draft.unwrap().lockdown.unwrap();
     assert_eq!(lockdown.attempts, 2);
 }

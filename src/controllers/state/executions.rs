@@ -10,14 +10,14 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::serve::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 use rules::{
     outcome::{Outcome, Stop},
     output::Captured,
 };
 
 /// Most executions of one process.
-pub const MOST: usize = 1024;
+pub const MAX_EXECUTIONS: usize = 1024;
 
 /// How an execution ended.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Finished {
 
 /// What an execution shows.
 #[derive(Debug, Clone)]
-pub enum View {
+pub enum ExecutionView {
     /// It goes on; perhaps it was told to stop.
     Running(Option<Stop>),
     /// It ended.
@@ -98,7 +98,7 @@ impl Executions {
         if entries.contains_key(&uid) {
             return Err(NoSlot::Taken);
         }
-        if entries.len() >= MOST {
+        if entries.len() >= MAX_EXECUTIONS {
             return Err(NoSlot::Process);
         }
         if live(&entries, &session) >= in_session {
@@ -111,11 +111,11 @@ impl Executions {
     }
 
     /// What the execution of a Run shows, if there is one.
-    pub fn view(&self, uid: &str) -> Option<View> {
+    pub fn view(&self, uid: &str) -> Option<ExecutionView> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.get(uid).map(|entry| match &entry.done {
-            Some(done) => View::Done(done.clone()),
-            None => View::Running(*entry.stop.borrow()),
+            Some(done) => ExecutionView::Done(done.clone()),
+            None => ExecutionView::Running(*entry.stop.borrow()),
         })
     }
 

@@ -3,14 +3,9 @@
 //! Only reports: what is in force is always computed from the spec by [`compile`], never read from a status that
 //! somebody may have edited. Must not touch a Sprite.
 
-pub mod compile;
 mod status;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt};
@@ -23,38 +18,6 @@ use super::{
 };
 use crate::kubernetes::apply::{self, Target};
 use api::{ExecutionPolicy, reasons::PolicyReason};
-use compile::{Compiled, PolicyErrors};
-
-/// A compiled policy, or everything that is wrong with it.
-pub type Compilation = Result<Arc<Compiled>, PolicyErrors>;
-
-/// Compiled policies by UID and generation: expressions are costly to compile for every Run.
-#[derive(Debug, Default)]
-pub struct Compilations {
-    done: Mutex<HashMap<String, (i64, Compilation)>>,
-}
-
-impl Compilations {
-    /// Most policies that are kept; beyond, all are forgotten.
-    const MOST: usize = 10_000;
-
-    /// The policy, compiled once a generation.
-    pub fn of(&self, policy: &ExecutionPolicy, open_allowed: bool) -> Compilation {
-        let (uid, generation) = (policy.uid().unwrap_or_default(), policy.metadata.generation.unwrap_or_default());
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, compilation)) = done.get(&uid)
-            && *known == generation
-        {
-            return compilation.clone();
-        }
-        let compilation = compile::compile(policy, open_allowed).map(Arc::new);
-        if done.len() >= Self::MOST {
-            done.clear();
-        }
-        done.insert(uid, (generation, compilation.clone()));
-        compilation
-    }
-}
 
 /// Sessions come and go without waking their policy: they are counted now and then, which keeps writes few.
 const RECOUNT: Next = Next::After(Duration::from_secs(30));

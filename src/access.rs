@@ -3,3 +3,4 @@
 //! Must not start or stop anything.
 
 pub mod switch;
+pub mod tenant;

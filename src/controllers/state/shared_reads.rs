@@ -103,7 +103,7 @@ impl LastAwake {
     }
 
     /// It was seen. Those of long ago are forgotten.
-    pub fn saw(&self, on: Awake) {
+    pub fn record(&self, on: Awake) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= 1024 {
             seen.retain(|_, on| on.age() < AWAKE);

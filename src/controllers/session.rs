@@ -4,9 +4,9 @@
 
 mod act;
 mod decide;
-pub mod gather;
-pub mod lock;
-pub mod memory;
+mod gather;
+mod needs;
+mod observed;
 mod plan;
 mod release;
 mod status;

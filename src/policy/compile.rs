@@ -2,11 +2,11 @@
 //!
 //! All errors at once, each naming its field. Must not look at anything but the object.
 
-pub mod bounds;
-
 use std::{collections::BTreeSet, fmt};
 
 use kube::ResourceExt;
+
+use super::bounds;
 
 use api::{
     ExecutionPolicy, ExecutionPolicySpec,

@@ -9,37 +9,46 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     super::{
+        observed::{self, Observed},
+        plan::{Start, Wait},
+        report, status,
+    },
+    exec,
+};
+use crate::{
+    controllers::{
         context::Context,
         driver::Next,
         error::Error,
-        session::gather::{LiveSprite, rule},
-        session_view::{self, SessionView},
+        state::{
+            executions::{Finished, NoSlot, Owner},
+            session_view::{self, SessionView},
+            shared_reads,
+        },
     },
-    act,
-    decide::{Start, Wait},
-    exec,
-    executions::{Finished, NoSlot, Owner},
-    gather::Observed,
-    prove, reads, status,
+    lockdown::{
+        instance::{LiveSprite, rule},
+        verify,
+    },
 };
 use api::Run;
 use rules::{outcome::Stop, session_name};
 use sprites::{Awake, Priority};
 
 /// How long after a failed proof a Run is looked at again.
-const DOUBT: Duration = Duration::from_secs(2);
+const REPROVE_AFTER: Duration = Duration::from_secs(2);
 
 /// Prove, take a slot, say Running, execute.
 pub async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<Next, Error> {
     let namespace = o.run.namespace().unwrap_or_default();
     let session_uid = start.session.uid().unwrap_or_default();
     let proved = match prove_live(context, &start, &namespace, &session_uid).await? {
-        Proof::Holds(proved) => proved,
+        Verification::Verified(proved) => proved,
         // What was read before the wake may be old by now: all of it is looked at again.
-        Proof::Woken => return Ok(Next::After(Duration::from_millis(1))),
-        Proof::Not(doubt) => {
+        Verification::WokeUp => return Ok(Next::After(Duration::from_millis(1))),
+        Verification::Failed(doubt) => {
             context.reads.awake.forget(&start.proof.name);
-            return doubted(context, &o, &start, &doubt).await;
+            return requeue_after_failed_proof(context, &o, &start, &doubt).await;
         }
     };
     let owner = Owner { namespace, run: o.run.name_any(), uid: o.uid.clone(), session: session_uid };
@@ -51,14 +60,14 @@ pub async fn start(context: &Arc<Context>, o: Observed, start: Start) -> Result<
     };
     // From here on a task of its own: a reconcile may be cut off at any await, and a slot would stay taken by nobody.
     let (run, now) = (Arc::clone(&o.run), o.now);
-    let task = licensed(Arc::clone(context), o, start, proved, stop);
-    tokio::spawn(supervised(Arc::clone(context), run, task));
+    let task = record_running_and_exec(Arc::clone(context), o, start, proved, stop);
+    tokio::spawn(run_and_report(Arc::clone(context), run, task));
     tracing::debug!(at = %now, "a start is under way");
     Ok(Next::Change)
 }
 
 /// Says Running, by compare-and-swap, and executes; nothing when that could not be said.
-async fn licensed(
+async fn record_running_and_exec(
     context: Arc<Context>,
     o: Observed,
     start: Start,
@@ -69,8 +78,8 @@ async fn licensed(
         tracing::info!(run = o.run.name_any(), "not started: the proof had become old; it is proved anew");
         return None;
     }
-    let said = match context.lease.license() {
-        Ok(()) => act::write(&context, &o, &status::running(&o.run, &start, o.now)).await,
+    let said = match context.lease.ensure_time_left() {
+        Ok(()) => report::write(&context, &o, &status::running(&o.run, &start, o.now)).await,
         Err(error) => Err(error.into()),
     };
     if let Err(error) = said {
@@ -80,33 +89,38 @@ async fn licensed(
     }
     let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
     context.metrics.run_started(Duration::try_from(context.now().duration_since(created)).unwrap_or_default());
-    context.memories.update(&start.session.uid().unwrap_or_default(), |memory| {
-        memory.runs += 1;
-        memory.last_active = Some(o.now);
+    context.activities.update(&start.session.uid().unwrap_or_default(), |activity| {
+        activity.runs += 1;
+        activity.last_active = Some(o.now);
     });
     Some(exec::execute(context, o.run, start, proved, o.now, stop).await)
 }
 
 /// A proof that failed: the session looks again, the Run waits.
-async fn doubted(context: &Context, o: &Observed, start: &Start, doubt: &str) -> Result<Next, Error> {
+async fn requeue_after_failed_proof(
+    context: &Context,
+    o: &Observed,
+    start: &Start,
+    doubt: &str,
+) -> Result<Next, Error> {
     let (namespace, session_uid) = (o.run.namespace().unwrap_or_default(), start.session.uid().unwrap_or_default());
     tracing::warn!(run = o.run.name_any(), session = o.session_name, doubt, "not started: the proof failed");
-    context.memories.update(&session_uid, |memory| memory.doubts += 1);
+    context.activities.update(&session_uid, |activity| activity.reverify_requested += 1);
     context.wake_sessions.wake(&namespace, &o.session_name);
     let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
     let until = created.checked_add(start.limits.start).unwrap_or(k8s_openapi::jiff::Timestamp::MAX);
     let cause = format!("SessionNotReady: SandboxSession {} is being proved anew: {doubt}", o.session_name);
-    act::wait(context, o, Wait { cause, until, next: Next::After(DOUBT) }).await
+    report::wait(context, o, Wait { cause, until, next: Next::After(REPROVE_AFTER) }).await
 }
 
 /// Runs an execution and hands its end to reconcile; without an end the slot is given back.
-pub async fn supervised(
+pub async fn run_and_report(
     context: Arc<Context>,
     run: Arc<Run>,
     task: impl Future<Output = Option<Finished>> + Send + 'static,
 ) {
     let (uid, namespace) = (run.uid().unwrap_or_default(), run.namespace().unwrap_or_default());
-    let session = super::gather::session_name(&run);
+    let session = observed::session_name(&run);
     // A task of its own, so that a panic in it is seen: the Run is then found running by nobody, and adopted.
     let ended = tokio::spawn(task).await;
     let finished_at = context.now();
@@ -115,9 +129,9 @@ pub async fn supervised(
             let view = session_view::of(context.sessions.get(Some(&namespace), &session).as_deref());
             if let SessionView::Present(session) = view {
                 // The rules are read once more: code in the Run may have had them weakened.
-                context.memories.update(&session.uid().unwrap_or_default(), |memory| {
-                    memory.doubts += 1;
-                    memory.last_active = Some(finished_at);
+                context.activities.update(&session.uid().unwrap_or_default(), |activity| {
+                    activity.reverify_requested += 1;
+                    activity.last_active = Some(finished_at);
                 });
             }
             context.executions.finish(&uid, finished);
@@ -141,19 +155,24 @@ const READ_WITHIN: Duration = Duration::from_millis(1500);
 const FRESH: Duration = Duration::from_secs(4);
 
 /// What the live reads came to.
-enum Proof {
+enum Verification {
     /// All is as demanded.
-    Holds(exec::Proved),
+    Verified(exec::Proved),
     /// It was asleep and is awake now.
-    Woken,
+    WokeUp,
     /// It does not hold, or there was no answer.
-    Not(String),
+    Failed(String),
 }
 
 /// Reads the live Sprite and its rules, both at once where it was seen awake a moment ago, and compares.
-async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, session_uid: &str) -> Result<Proof, Error> {
+async fn prove_live(
+    context: &Arc<Context>,
+    start: &Start,
+    namespace: &str,
+    session_uid: &str,
+) -> Result<Verification, Error> {
     // A shared read may have begun before we asked for it.
-    let began = Instant::now().checked_sub(reads::SHARED).unwrap_or_else(Instant::now);
+    let began = Instant::now().checked_sub(shared_reads::SHARED).unwrap_or_else(Instant::now);
     let name = &start.proof.name;
     let labels = session_name::sprite_labels(&context.settings.installation, namespace, session_uid);
     let sprites = context.sprites.with_priority(Priority::Lockdown);
@@ -174,7 +193,7 @@ async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, sess
         None => (read_sprite.await, None),
     };
     let no_answer = |what: &str, error: &sprites::Error| {
-        Proof::Not(format!("the platform gave no answer about {what} ({})", error.kind()))
+        Verification::Failed(format!("the platform gave no answer about {what} ({})", error.kind()))
     };
     let sprite = match sprite {
         Ok(sprite) => sprite,
@@ -183,19 +202,19 @@ async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, sess
     let awake = sprite.awake();
     let live = LiveSprite::of(sprite.as_ref().clone(), &labels);
     if live.id != start.proof.instance || !live.ours {
-        let why = prove::prove(&start.proof, &start.egress, &live, &[]).err();
-        return Ok(Proof::Not(why.unwrap_or_default()));
+        let why = verify::prove(&start.proof, &start.egress, &live, &[]).err();
+        return Ok(Verification::Failed(why.unwrap_or_default()));
     }
     let Some(on) = awake else {
         return Ok(match sprites.wake(name).await {
             Ok(on) => {
-                context.reads.awake.saw(on);
-                Proof::Woken
+                context.reads.awake.record(on);
+                Verification::WokeUp
             }
-            Err(error) => Proof::Not(format!("the Sprite did not wake ({})", error.kind())),
+            Err(error) => Verification::Failed(format!("the Sprite did not wake ({})", error.kind())),
         });
     };
-    context.reads.awake.saw(on.clone());
+    context.reads.awake.record(on.clone());
     let rules = match rules {
         Some(rules) => rules,
         None => read_rules(on.clone()).await,
@@ -204,8 +223,8 @@ async fn prove_live(context: &Arc<Context>, start: &Start, namespace: &str, sess
         Ok(rules) => rules.iter().cloned().map(rule).collect(),
         Err(error) => return Ok(no_answer("the rules", &error)),
     };
-    Ok(match prove::prove(&start.proof, &start.egress, &live, &rules) {
-        Ok(()) => Proof::Holds(exec::Proved { at: began, on }),
-        Err(doubt) => Proof::Not(doubt),
+    Ok(match verify::prove(&start.proof, &start.egress, &live, &rules) {
+        Ok(()) => Verification::Verified(exec::Proved { at: began, on }),
+        Err(doubt) => Verification::Failed(doubt),
     })
 }

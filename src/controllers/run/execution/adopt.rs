@@ -19,20 +19,17 @@ use tokio::{
 };
 
 use super::{
-    super::{
-        context::{Context, PolicyView},
-        session::lock,
-    },
-    exec,
-    executions::Finished,
-    gather::Observed,
-    kill,
+    collect,
+    place::{Limits, Place, RecoveryRequest, RecoveryWindow},
 };
-use crate::kubernetes::apply::within;
-use api::{Run, SandboxSession, reasons::Evidence, values::GoDuration};
+use crate::{
+    controllers::{context::Context, state::executions::Finished},
+    kubernetes::apply::within,
+    lockdown::{kill, trusted::trusted},
+};
+use api::{Run, SandboxSession, reasons::Evidence};
 use redact::LOOKAHEAD;
 use rules::{
-    combine,
     outcome::{self, Outcome, Stop},
     output::{Capture, Captured, Source},
     runner::{self, Guard},
@@ -48,90 +45,9 @@ const SHORT: Duration = Duration::from_secs(25);
 const PAUSE: Duration = Duration::from_secs(2);
 const TRUSTED: Duration = Duration::from_secs(15);
 
-/// What an adopter must know of a Run's limits.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Its run time.
-    pub timeout: Duration,
-    /// Its output cap.
-    pub output: u64,
-    /// Whether recognisable secrets are masked in what is stored.
-    pub redact: bool,
-}
-
-/// The limits of a Run that is found running: those of its policies as they are now.
-pub fn limits(o: &Observed) -> Limits {
-    let of = |policy: &'_ PolicyView| match policy {
-        PolicyView::Ready(compiled) => Some(Arc::clone(compiled)),
-        PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
-    };
-    let policies: Vec<_> = std::iter::once(&o.session_policy).chain(o.run_policy.as_ref()).filter_map(of).collect();
-    let tightest = combine::limits(policies.iter().map(|policy| &policy.limits));
-    let asked = o.run.spec.timeout.as_ref().map(GoDuration::get);
-    // Without any policy: what a policy that says nothing would give, and nothing unmasked.
-    let known = !policies.is_empty();
-    Limits {
-        timeout: asked.unwrap_or(if known { tightest.timeout } else { Duration::from_secs(30) }),
-        output: if known { tightest.output } else { 64 << 10 },
-        redact: !known || policies.iter().any(|policy| policy.redact),
-    }
-}
-
-/// How long an end is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    /// Within the bound of a Run: its timeout and 30 s.
-    Short,
-    /// After an outage that bound may have passed long ago.
-    AfterOutage,
-}
-
-/// Where a command was started: from status, or from whoever started it just now.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// Name of the session.
-    pub session: String,
-    /// UID of the session.
-    pub session_uid: String,
-    /// The instance.
-    pub instance: String,
-    /// When the start was licensed.
-    pub started_at: Timestamp,
-}
-
-impl Place {
-    /// What a Run's status says.
-    pub fn on_record(run: &Run, now: Timestamp) -> Self {
-        let status = run.status.clone().unwrap_or_default();
-        let session = status.session.unwrap_or_default();
-        let started = status.execution.and_then(|execution| execution.started_at);
-        Self {
-            session: session.name,
-            session_uid: session.uid,
-            instance: status.sprite.unwrap_or_default().id,
-            started_at: started.map_or(now, |at| at.0),
-        }
-    }
-}
-
-/// A command to be adopted.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// Where it was started.
-    pub place: Place,
-    /// Its limits.
-    pub limits: Limits,
-    /// How long its end is looked for.
-    pub patience: Patience,
-    /// Why it was told to stop, before its connection was lost.
-    pub stopped: Option<Stop>,
-    /// Whether its start marker was seen: then a missing guard was taken away, and says nothing.
-    pub seen_started: bool,
-}
-
 /// How an exec session was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum ExecEnd {
     /// There was none any more.
     Gone,
     /// With this exit frame.
@@ -141,21 +57,21 @@ enum Left {
 }
 
 /// What one try showed.
-enum Try {
+enum Attempt {
     /// It is over.
-    Over(Box<Finished>),
+    Done(Box<Finished>),
     /// Nothing yet.
-    Again(&'static str),
+    Retry(&'static str),
 }
 
 /// Adopts, and says how it ended.
 pub async fn adopt(
     context: Arc<Context>,
     run: Arc<Run>,
-    found: Found,
+    found: RecoveryRequest,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
-    let Found { place, limits, patience, stopped, seen_started } = found;
+    let RecoveryRequest { place, limits, window, stopped, seen_started } = found;
     let begun = Instant::now();
     let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
     // Negative once it is over: an adopter that begins late has less time left.
@@ -163,9 +79,9 @@ pub async fn adopt(
         let until = ends.checked_add(grace).unwrap_or(Timestamp::MAX);
         begun + Duration::try_from(until.duration_since(context.now())).unwrap_or_default()
     };
-    let deadline = match patience {
-        Patience::Short => left(SHORT),
-        Patience::AfterOutage => left(GRACE).max(begun + AT_LEAST),
+    let deadline = match window {
+        RecoveryWindow::Short => left(SHORT),
+        RecoveryWindow::AfterOutage => left(GRACE).max(begun + AT_LEAST),
     };
     let adoption = Adoption {
         context: &context,
@@ -180,8 +96,8 @@ pub async fn adopt(
     let mut why = "there was no time to look for its end";
     loop {
         match timeout_at(deadline, adoption.attempt(&mut stop)).await {
-            Ok(Try::Over(finished)) => return *finished,
-            Ok(Try::Again(reason)) => why = reason,
+            Ok(Attempt::Done(finished)) => return *finished,
+            Ok(Attempt::Retry(reason)) => why = reason,
             Err(_) => return adoption.over(Outcome::unknown(why)),
         }
         if Instant::now() + PAUSE >= deadline {
@@ -215,9 +131,9 @@ impl Adoption<'_> {
         }
     }
 
-    async fn attempt(&self, stop: &mut watch::Receiver<Option<Stop>>) -> Try {
-        let again = Try::Again;
-        let over = |outcome| Try::Over(Box::new(self.over(outcome)));
+    async fn attempt(&self, stop: &mut watch::Receiver<Option<Stop>>) -> Attempt {
+        let again = Attempt::Retry;
+        let over = |outcome| Attempt::Done(Box::new(self.over(outcome)));
         let sprite = match self.sprite(&self.place.session, &self.place.session_uid).await {
             Ok(Some(sprite)) => sprite,
             Ok(None) => return over(Outcome::session_deleted_while_running()),
@@ -238,15 +154,15 @@ impl Adoption<'_> {
         };
         let uid = self.run.uid().unwrap_or_default();
         let left = match kill::find(&self.context.sprites, &on, &uid).await {
-            Ok(None) => Left::Gone,
-            Ok(Some(id)) => match self.attend(&on, &uid, &id, stop).await {
+            Ok(None) => ExecEnd::Gone,
+            Ok(Some(id)) => match self.wait_for_exit(&on, &uid, &id, stop).await {
                 Ok(left) => left,
                 Err(why) => return again(why),
             },
             Err(_) => return again("the platform gave no answer"),
         };
         // The session is gone: what stands at the guard now is final, since the fence keeps anything from starting.
-        let fence = lock::trusted(&self.context.sprites, &on, runner::fence(&uid), TRUSTED).await;
+        let fence = trusted(&self.context.sprites, &on, runner::fence(&uid), TRUSTED).await;
         let guard = match fence {
             Ok(output) if output.exit == Some(0) => Guard::parse(&String::from_utf8_lossy(&output.stdout)),
             Ok(_) | Err(_) => return again("the guest gave no answer"),
@@ -265,16 +181,16 @@ impl Adoption<'_> {
         let asked = outcome::stop_that_counts(self.stopped.or(*stop.borrow()), killed, &guard);
         let stop = asked.or(past_cap.then_some(Stop::OutputLimit));
         // Killed without anybody's asking: its time was over.
-        let stop = stop.or((left == Left::Killed).then_some(Stop::Timeout));
+        let stop = stop.or((left == ExecEnd::Killed).then_some(Stop::Timeout));
         let mut outcome = outcome::after_fence(&guard, stop, self.limits.timeout);
-        if let (Guard::Record { code, .. }, Left::Exit(exit)) = (&guard, left)
+        if let (Guard::Record { code, .. }, ExecEnd::Exit(exit)) = (&guard, left)
             && *code == exit
         {
             outcome.evidence = Evidence::ExitFrame;
         }
         let incomplete = captured.is_none() || guard == Guard::Started;
         let finished = Finished { captured, incomplete, duration_ms: duration, ..self.over(outcome) };
-        Try::Over(Box::new(finished))
+        Attempt::Done(Box::new(finished))
     }
 
     /// The name of the Sprite; nothing when the session is gone, and its Sprite with it.
@@ -288,13 +204,13 @@ impl Adoption<'_> {
     }
 
     /// Stays with a command that goes on until it ended or was killed.
-    async fn attend(
+    async fn wait_for_exit(
         &self,
         on: &Awake,
         uid: &str,
         id: &str,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Left, &'static str> {
+    ) -> Result<ExecEnd, &'static str> {
         if stop.borrow().is_some() || Instant::now() >= self.ends {
             return self.kill(on, uid).await;
         }
@@ -306,20 +222,20 @@ impl Adoption<'_> {
                 event = exec.next() => match event {
                     // Output comes from the spool, not from the replay.
                     ExecEvent::Session { .. } | ExecEvent::Stdout(_) | ExecEvent::Stderr(_) => {}
-                    ExecEvent::Exit(code) => return Ok(Left::Exit(code)),
+                    ExecEvent::Exit(code) => return Ok(ExecEnd::Exit(code)),
                     ExecEvent::Lost(_) => return Err("its connection was lost again"),
                 },
-                _ = exec::asked(stop) => return self.kill(on, uid).await,
+                _ = collect::stop_requested(stop) => return self.kill(on, uid).await,
                 () = tokio::time::sleep_until(self.ends) => return self.kill(on, uid).await,
             }
         }
     }
 
-    async fn kill(&self, on: &Awake, uid: &str) -> Result<Left, &'static str> {
+    async fn kill(&self, on: &Awake, uid: &str) -> Result<ExecEnd, &'static str> {
         let place = kill::Place { sprite: on.name(), instance: on.id(), uid };
         self.killed.store(true, Ordering::Relaxed);
-        match kill::kill(self.context, place).await {
-            Ok(true) => Ok(Left::Killed),
+        match kill::kill(&self.context.sprites, place).await {
+            Ok(true) => Ok(ExecEnd::Killed),
             Ok(false) => Err("a kill could not be confirmed"),
             Err(_) => Err("a kill could not be sent"),
         }
@@ -335,7 +251,7 @@ impl Adoption<'_> {
         let mut capture = Capture::new(self.limits.output, "");
         capture.push(Source::Stdout, &stdout);
         capture.push(Source::Stderr, &stderr);
-        Some(exec::store(self.context, capture, self.limits.redact).await)
+        Some(collect::store(self.context, capture, self.limits.redact).await)
     }
 
     async fn read(&self, on: &Awake, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {

@@ -11,15 +11,15 @@ use k8s_openapi::jiff::Timestamp;
 
 /// What is remembered of one session.
 #[derive(Debug, Clone, Default)]
-pub struct Memory {
+pub struct SessionActivity {
     /// When a recorded Sprite was first not found.
     pub absent_since: Option<Timestamp>,
     /// Our DELETE of the recorded instance was answered.
     pub delete_answered: bool,
     /// How often somebody had reason to doubt the lockdown.
-    pub doubts: u64,
+    pub reverify_requested: u64,
     /// How many of these were settled by a proof that began after them.
-    pub settled_doubts: u64,
+    pub reverified: u64,
     /// Runs that started since the totals were written.
     pub runs: u64,
     /// When a Run last started or ended, if not written yet.
@@ -30,27 +30,27 @@ pub struct Memory {
     pub stopping_since: Option<Timestamp>,
 }
 
-impl Memory {
+impl SessionActivity {
     /// Whether a doubt is not settled.
-    pub const fn is_doubted(&self) -> bool {
-        self.doubts > self.settled_doubts
+    pub const fn needs_reverify(&self) -> bool {
+        self.reverify_requested > self.reverified
     }
 }
 
 /// All of them, by session UID.
 #[derive(Debug, Default)]
-pub struct Memories {
-    all: Mutex<HashMap<String, Memory>>,
+pub struct SessionActivities {
+    all: Mutex<HashMap<String, SessionActivity>>,
 }
 
-impl Memories {
+impl SessionActivities {
     /// What is remembered of a session.
-    pub fn get(&self, uid: &str) -> Memory {
+    pub fn get(&self, uid: &str) -> SessionActivity {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).get(uid).cloned().unwrap_or_default()
     }
 
     /// Changes what is remembered.
-    pub fn update(&self, uid: &str, change: impl FnOnce(&mut Memory)) {
+    pub fn update(&self, uid: &str, change: impl FnOnce(&mut SessionActivity)) {
         change(self.all.lock().unwrap_or_else(PoisonError::into_inner).entry(uid.to_owned()).or_default());
     }
 

@@ -4,11 +4,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::{
-    super::context::Context,
-    gather::{network_rule, rule},
+    instance::{network_rule, rule},
+    trusted::trusted,
 };
 use api::reasons::SessionReason;
 use rules::{
@@ -16,7 +14,7 @@ use rules::{
     lockdown::Failure,
     runner,
 };
-use sprites::{Awake, ExecError, ExecRequest, Output, Priority, Target, UpdateSprite, UrlSettings};
+use sprites::{Awake, ExecError, Priority, Target, UpdateSprite, UrlSettings};
 
 /// A trusted command on an awake Sprite.
 const TRUSTED: Duration = Duration::from_secs(15);
@@ -84,10 +82,10 @@ pub struct Instance<'a> {
     pub nonce: &'a str,
 }
 
-/// Locks, and proves it.
-pub async fn lock(context: &Context, instance: Instance<'_>, rules: &Ruleset) -> Result<(), LockFailure> {
+/// Locks, and proves it; the instance as it was seen awake.
+pub async fn apply(sprites: &sprites::Client, instance: Instance<'_>, rules: &Ruleset) -> Result<Awake, LockFailure> {
     let Instance { name, id, nonce } = instance;
-    let sprites = context.sprites.with_priority(Priority::Lockdown);
+    let sprites = sprites.with_priority(Priority::Lockdown);
     let awake = sprites.wake(name).await?;
     if awake.id() != id {
         return Err(LockFailure::Replaced);
@@ -107,11 +105,11 @@ pub async fn lock(context: &Context, instance: Instance<'_>, rules: &Ruleset) ->
             "egress rules have fields that are not known"
         );
     }
-    if same(&sprites, name, id).await? != Some("sprite".to_owned()) {
+    if url_auth_of_instance(&sprites, name, id).await? != Some("sprite".to_owned()) {
         let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
         let update = UpdateSprite { url_settings: Some(private), labels: None };
         sprites.update(Target::instance(name, id), &update).await?;
-        if same(&sprites, name, id).await? != Some("sprite".to_owned()) {
+        if url_auth_of_instance(&sprites, name, id).await? != Some("sprite".to_owned()) {
             return Err(LockFailure::UrlPublic);
         }
     }
@@ -119,24 +117,12 @@ pub async fn lock(context: &Context, instance: Instance<'_>, rules: &Ruleset) ->
     if output.exit != Some(0) || output.stdout != runner::lockdown_answer(nonce).as_bytes() {
         return Err(LockFailure::Guest("the nonce could not be written"));
     }
-    same(&sprites, name, id).await?;
-    context.reads.awake.saw(awake);
-    Ok(())
-}
-
-/// Runs a constant of ours; its output is small.
-pub async fn trusted(
-    sprites: &sprites::Client,
-    on: &Awake,
-    argv: Vec<String>,
-    deadline: Duration,
-) -> Result<Output, ExecError> {
-    let request = ExecRequest { argv, max_run_after_disconnect: Duration::from_secs(1), ..ExecRequest::default() };
-    sprites.run(on, &request, Bytes::new(), 4096, deadline).await
+    url_auth_of_instance(&sprites, name, id).await?;
+    Ok(awake)
 }
 
 /// The URL's audience, if the name still stands for this instance.
-async fn same(sprites: &sprites::Client, name: &str, id: &str) -> Result<Option<String>, LockFailure> {
+async fn url_auth_of_instance(sprites: &sprites::Client, name: &str, id: &str) -> Result<Option<String>, LockFailure> {
     let sprite = sprites.get(name).await?;
     if sprite.id == id { Ok(sprite.url_settings.auth) } else { Err(LockFailure::Replaced) }
 }

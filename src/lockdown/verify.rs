@@ -2,7 +2,7 @@
 //!
 //! The live instance must be the recorded one, ours, private, and hold exactly the demanded rules. Must not read.
 
-use super::super::session::gather::LiveSprite;
+use super::instance::LiveSprite;
 use api::SandboxSession;
 use rules::{
     egress::{ReadRule, Ruleset, compare},

@@ -3,16 +3,15 @@
 //! Reconcile starts, stops or observes an execution and returns; the execution is a task of its own, whose end wakes
 //! reconcile, which writes. Must not start anything that is not first licensed in status.
 
+mod acquire;
 mod act;
-mod adopt;
 mod decide;
-mod exec;
-pub mod executions;
+mod execution;
+mod gate;
 mod gather;
-mod kill;
-mod prove;
-pub mod reads;
-mod start;
+mod observed;
+mod plan;
+mod report;
 mod status;
 
 use std::sync::Arc;

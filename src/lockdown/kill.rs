@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::super::{context::Context, session::lock};
+use super::trusted::trusted;
 use rules::runner;
 use sprites::{Awake, Killed, Priority};
 
@@ -36,8 +36,8 @@ pub async fn find(sprites: &sprites::Client, on: &Awake, uid: &str) -> Result<Op
 }
 
 /// Kills, and says whether nothing of it is left: no session, and no process with the mark.
-pub async fn kill(context: &Context, place: Place<'_>) -> Result<bool, sprites::Error> {
-    let sprites = context.sprites.with_priority(Priority::Kill);
+pub async fn kill(sprites: &sprites::Client, place: Place<'_>) -> Result<bool, sprites::Error> {
+    let sprites = sprites.with_priority(Priority::Kill);
     let sprite = sprites.get(place.sprite).await?;
     if sprite.id != place.instance {
         // It went with its instance.
@@ -59,6 +59,6 @@ pub async fn kill(context: &Context, place: Place<'_>) -> Result<bool, sprites::
     }
     // A script may have killed its runner, which would have swept: what carries the mark is swept from here then.
     let none_left = |output: sprites::Output| output.exit == Some(0) && output.stdout.trim_ascii() == b"0";
-    let swept = lock::trusted(&sprites, &on, runner::sweep(place.uid), TRUSTED).await;
+    let swept = trusted(&sprites, &on, runner::sweep(place.uid), TRUSTED).await;
     Ok(swept.is_ok_and(none_left))
 }

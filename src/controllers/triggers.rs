@@ -8,7 +8,8 @@ use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, Tenant};
+use super::context::Context;
+use crate::access::tenant::Tenant;
 use crate::{
     access::switch::Switch,
     kubernetes::scope::{Changes, Scoped},

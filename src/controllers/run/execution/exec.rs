@@ -14,18 +14,20 @@ use tokio::{
 };
 
 use super::{
-    super::context::Context,
+    super::plan::Start,
     adopt,
-    adopt::{Found, Patience},
-    decide::Start,
-    executions::Finished,
-    kill,
+    collect::{limit_hit, stop_requested, store},
+    place::{Limits, Place, RecoveryRequest, RecoveryWindow},
+};
+use crate::{
+    controllers::{context::Context, state::executions::Finished},
+    lockdown::kill,
 };
 use api::Run;
 use redact::LOOKAHEAD;
 use rules::{
     outcome::{self, ExecSeen, Outcome, Stop, Verdict},
-    output::{Capture, Captured, Room, Source},
+    output::{Capture, Captured, Source},
     runner::{self, Launch},
 };
 use sprites::{Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop};
@@ -77,7 +79,7 @@ pub async fn execute(
     };
     let (argv, input) = match launch.encode() {
         Ok(encoded) => encoded,
-        Err(error) => return never(&context, &error.to_string()),
+        Err(error) => return not_started(&context, &error.to_string()),
     };
     let request = ExecRequest {
         argv,
@@ -89,14 +91,15 @@ pub async fn execute(
     };
     let exec = match open(&context, &request, &proved, &mut stop).await {
         Opened::Exec(exec) => exec,
-        Opened::Never(why) => return never(&context, &why),
+        Opened::Never(why) => return not_started(&context, &why),
         Opened::Stopped(stop) => {
             let outcome = Outcome::stopped_before_start(stop);
-            return Finished { outcome, ..never(&context, "") };
+            return Finished { outcome, ..not_started(&context, "") };
         }
         Opened::Unknown => {
             let (place, limits) = adoptable(&start, started_at);
-            let found = Found { place, limits, patience: Patience::Short, stopped: None, seen_started: false };
+            let found =
+                RecoveryRequest { place, limits, window: RecoveryWindow::Short, stopped: None, seen_started: false };
             return adopt::adopt(context, run, found, stop).await;
         }
     };
@@ -104,7 +107,7 @@ pub async fn execute(
     let capture = Capture::new(start.limits.output, runner::start_marker(&uid));
     let deadline = began + start.timeout;
     let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
-    let watched = Watched { context: &context, place, deadline, redact: start.redact };
+    let watched = RunningExec { context: &context, place, deadline, redact: start.redact };
     let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
     let confirmed = watched.swept(&end).await;
     let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: Instant::now() >= deadline };
@@ -127,8 +130,13 @@ pub async fn execute(
         }
         Verdict::Adopt => {
             let (place, limits) = adoptable(&start, started_at);
-            let found =
-                Found { place, limits, patience: Patience::Short, stopped: end.stop, seen_started: end.started };
+            let found = RecoveryRequest {
+                place,
+                limits,
+                window: RecoveryWindow::Short,
+                stopped: end.stop,
+                seen_started: end.started,
+            };
             let mut finished = adopt::adopt(Arc::clone(&context), run, found, stop).await;
             if finished.captured.is_none() && end.started {
                 // The guest could not be read; what had come through is kept and marked.
@@ -141,17 +149,17 @@ pub async fn execute(
 }
 
 /// What an adopter needs of a command that was started just now.
-fn adoptable(start: &Start, started_at: Timestamp) -> (adopt::Place, adopt::Limits) {
-    let place = adopt::Place {
+fn adoptable(start: &Start, started_at: Timestamp) -> (Place, Limits) {
+    let place = Place {
         session: start.session.name_any(),
         session_uid: start.session.uid().unwrap_or_default(),
         instance: start.proof.instance.clone(),
         started_at,
     };
-    (place, adopt::Limits { timeout: start.timeout, output: start.limits.output, redact: start.redact })
+    (place, Limits { timeout: start.timeout, output: start.limits.output, redact: start.redact })
 }
 
-fn never(context: &Context, why: &str) -> Finished {
+fn not_started(context: &Context, why: &str) -> Finished {
     Finished {
         outcome: Outcome::not_started(why),
         captured: None,
@@ -189,7 +197,7 @@ async fn open(
         if proved.at.elapsed() > PROOF_GOOD_FOR {
             return Opened::Never("the proof of lockdown had become too old".to_owned());
         }
-        if context.lease.license().is_err() {
+        if context.lease.ensure_time_left().is_err() {
             return Opened::Never("the operator is about to lose its Lease".to_owned());
         }
         // No later than the proof is good for.
@@ -227,14 +235,14 @@ struct End {
     id: Option<String>,
 }
 
-struct Watched<'a> {
+struct RunningExec<'a> {
     context: &'a Context,
     place: kill::Place<'a>,
     deadline: Instant,
     redact: bool,
 }
 
-impl Watched<'_> {
+impl RunningExec<'_> {
     /// Feeds and reads until the end is known, or can no longer be known from this connection.
     async fn run(
         &self,
@@ -259,8 +267,8 @@ impl Watched<'_> {
             let reason = tokio::select! {
                 event = exec.next() => match event {
                     ExecEvent::Session { .. } => continue,
-                    ExecEvent::Stdout(chunk) => over(capture.push(Source::Stdout, &chunk)),
-                    ExecEvent::Stderr(chunk) => over(capture.push(Source::Stderr, &chunk)),
+                    ExecEvent::Stdout(chunk) => limit_hit(capture.push(Source::Stdout, &chunk)),
+                    ExecEvent::Stderr(chunk) => limit_hit(capture.push(Source::Stderr, &chunk)),
                     ExecEvent::Exit(code) => break Some(code),
                     ExecEvent::Lost(reason) => {
                         tracing::warn!(?reason, run = self.place.uid, "the connection of a command was lost");
@@ -273,7 +281,7 @@ impl Watched<'_> {
                     fed = true;
                     continue;
                 }
-                reason = asked(stop), if stopped.is_none() => Some(reason),
+                reason = stop_requested(stop), if stopped.is_none() => Some(reason),
                 () = sleep_until(self.deadline), if stopped.is_none() => Some(Stop::Timeout),
                 () = &mut killing, if stopped.is_some() && !killed => {
                     killed = true;
@@ -303,13 +311,13 @@ impl Watched<'_> {
         if own {
             return true;
         }
-        matches!(timeout(SWEEP, kill::kill(self.context, self.place)).await, Ok(Ok(true)))
+        matches!(timeout(SWEEP, kill::kill(&self.context.sprites, self.place)).await, Ok(Ok(true)))
     }
 
     /// Kills until it is confirmed, or the time for it is over.
     async fn kill(&self) {
         for pause in [1, 2, 4, 8] {
-            match kill::kill(self.context, self.place).await {
+            match kill::kill(&self.context.sprites, self.place).await {
                 Ok(true) => return,
                 Ok(false) => tracing::warn!(run = self.place.uid, "a kill is not confirmed yet"),
                 Err(error) => tracing::warn!(run = self.place.uid, %error, "a kill could not be sent"),
@@ -317,32 +325,5 @@ impl Watched<'_> {
             sleep(Duration::from_secs(pause)).await;
         }
         tracing::error!(run = self.place.uid, "a kill could not be confirmed");
-    }
-}
-
-/// Waits until somebody asks for a stop; an error means that nobody can any more.
-pub async fn asked(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
-    match stop.wait_for(Option::is_some).await.map(|reason| *reason) {
-        Ok(Some(reason)) => reason,
-        Ok(None) | Err(_) => std::future::pending().await,
-    }
-}
-
-/// What is to be stored of the output. Beside the other tasks: redaction of a full cap may take some milliseconds.
-pub async fn store(context: &Context, capture: Capture, recognised: bool) -> Captured {
-    let redactor = context.redactor(recognised);
-    let received = capture.received();
-    let stored = tokio::task::spawn_blocking(move || capture.finish(&redactor)).await;
-    stored.unwrap_or_else(|error| {
-        // What could not be looked through is not stored.
-        tracing::error!(%error, "output could not be redacted and is withheld");
-        Captured::withheld(received)
-    })
-}
-
-fn over(room: Room) -> Option<Stop> {
-    match room {
-        Room::Left => None,
-        Room::Passed => Some(Stop::OutputLimit),
     }
 }

@@ -1,0 +1,37 @@
+//! What a session's decision needs to know of the platform. Pure.
+//!
+//! Must not ask for what would wake a Sprite that sleeps.
+
+use rules::lockdown::Token;
+
+use super::{
+    observed::Observed,
+    plan::{since, status},
+};
+use crate::policy::{compile::Compiled, view::PolicyView};
+
+/// The policy, when it is in force.
+pub fn compiled(o: &Observed) -> Option<&Compiled> {
+    match &o.policy {
+        PolicyView::Ready(compiled) => Some(compiled),
+        PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
+    }
+}
+
+/// Under which name the platform must be asked, if anything depends on it now.
+pub fn sprite_to_observe(o: &Observed) -> Option<String> {
+    let status = status(o);
+    let sprite = status.sprite?;
+    let lockdown = status.lockdown.unwrap_or_default();
+    let deleting = o.session.metadata.deletion_timestamp.is_some();
+    let token = lockdown.token.as_deref().and_then(Token::parse);
+    let unproved = token.as_ref().is_none_or(|t| compiled(o).is_some_and(|c| c.egress.hash() != t.egress));
+    let due = lockdown.verified_at.as_ref().is_none_or(|at| since(at.0, o.now) >= o.timing.verify_interval);
+    let look = deleting || sprite.id.is_none() || unproved || due || o.activity.needs_reverify();
+    look.then_some(sprite.name)
+}
+
+/// Whether the rules of a running Sprite must be read, too.
+pub fn needs_policy_read(o: &Observed) -> bool {
+    o.session.metadata.deletion_timestamp.is_none() && status(o).lockdown.is_some_and(|l| l.token.is_some())
+}

@@ -1,0 +1,75 @@
+//! What a session's decision rests on. Types only: must not read anything.
+
+use std::sync::Arc;
+
+use api::SandboxSession;
+use k8s_openapi::jiff::Timestamp;
+
+use super::super::state::session_activity::SessionActivity;
+use crate::{
+    access::{switch::Switch, tenant::Tenant},
+    lockdown::instance::LiveSprite,
+    policy::view::PolicyView,
+};
+
+/// Everything that a decision rests on.
+#[derive(Debug)]
+pub struct Observed {
+    /// The session, from the cache; every write compares its version.
+    pub session: Arc<SandboxSession>,
+    /// Its policy.
+    pub policy: PolicyView,
+    /// Its tenant.
+    pub tenant: Tenant,
+    /// The switch.
+    pub switch: Switch,
+    /// The computed name of its Sprite.
+    pub name: Result<String, String>,
+    /// Our labels for it.
+    pub labels: [String; 3],
+    /// What the platform says of that name.
+    pub live: Live,
+    /// Commands running in it.
+    pub executions: usize,
+    /// Whether a Run waits for it.
+    pub waited_for: bool,
+    /// A nonce for an instance that has none yet: 32 random hex digits.
+    pub nonce: String,
+    /// What is remembered.
+    pub activity: SessionActivity,
+    /// The time.
+    pub now: Timestamp,
+    /// Times that were configured.
+    pub timing: Timing,
+}
+
+impl Observed {
+    /// Whether a Run waits for this session.
+    pub const fn wanted(&self) -> bool {
+        self.waited_for
+    }
+}
+
+/// Times that were configured, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// How long a Sprite must be absent before that is believed.
+    pub absent_after: i64,
+    /// How long a create may still be on its way.
+    pub create_grace: i64,
+    /// How often an awake Sprite is verified.
+    pub verify_interval: i64,
+}
+
+/// What the platform says.
+#[derive(Debug, Clone)]
+pub enum Live {
+    /// It was not asked: nothing depends on it now.
+    NotAsked,
+    /// There is none of that name. One answer is not yet the truth.
+    Absent,
+    /// No answer that says anything.
+    Unknown(String),
+    /// There is one.
+    Present(LiveSprite),
+}
