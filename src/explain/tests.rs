@@ -278,7 +278,7 @@ fn everything_of_a_wrong_type_is_named_at_once_and_what_the_rules_say_of_the_res
 #[case::bound("{limits: {parallelRuns: 65}}", "spec.limits.parallelRuns: 65 is more than 64: write at most 64")]
 #[case::low("{resources: {cpus: 0}}", "spec.resources.cpus: 0 is less than 1: write at least 1")]
 #[case::rule("{limits: {timeout: 1h}}", "spec.limits.timeout: `1h` is more than 55m: write at most 55m")]
-#[case::size("{resources: {activity: 2Ti}}", "spec.resources.activity: `2Ti` is more than 1Ti: write at most 1Ti")]
+#[case::size("{resources: {memory: 2Ti}}", "spec.resources.memory: `2Ti` is more than 1Ti: write at most 1Ti")]
 #[case::negative("{limits: {output: -1}}", "spec.limits.output: -1 is negative: write whole bytes as")]
 #[case::words("{egress: {mode: Closed}}", "spec.egress.mode: `Closed` is no choice: write one of DenyAll, Allowlist")]
 #[case::pattern("{resources: {region: A b}}", "spec.resources.region: `A b` has not the form that is asked for")]

@@ -37,11 +37,12 @@ fn program(name: &str) -> PathBuf {
 
 fn build(name: &str) -> PathBuf {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--message-format=json-render-diagnostics", "--package", name, "--bin", name]);
+    // Without `--package`: with the features that `cargo build --bins` gives it, so that nothing is built twice.
+    cargo.args(["build", "--locked", "--message-format=json-render-diagnostics", "--bin", name]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit()).output().unwrap();
+    let built = cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).stderr(Stdio::inherit()).output().unwrap();
     assert!(built.status.success(), "cargo could not build {name}");
     let messages = std::str::from_utf8(&built.stdout).unwrap().lines();
     let executable = |line| serde_json::from_str::<Value>(line).unwrap()["executable"].as_str().map(PathBuf::from);
