@@ -44,14 +44,24 @@ pub struct ExplainArgs {
     /// What the items are.
     #[arg(value_enum)]
     pub kind: explain::Kind,
-    /// Of `policy`: the file with one or more manifests, `-` for stdin; at most 8 MiB.
+    /// Of `policy`: the file with one or more manifests, `-` for stdin; at most 8 MiB. Of `text`: the file to redact, `-` for
+    /// stdin; the redacted text is printed.
     pub file: Option<PathBuf>,
+    /// Of `text`: stdin is the text itself, as with FILE `-`.
+    #[arg(long)]
+    pub raw: bool,
+    /// Of `text` with a FILE or --raw: print what changed in place of the whole text. Shows the secrets that were found.
+    #[arg(long)]
+    pub diff: bool,
     /// Judge under the one ExecutionPolicy of this file, as for a Run; without it the schema's defaults hold.
     #[arg(long)]
     pub policy: Option<PathBuf>,
     /// As if the operator ran with --allow-open-egress.
     #[arg(long)]
     pub allow_open_egress: bool,
+    /// Of `policy`: exit 1 also for a field that has no effect in this version.
+    #[arg(long)]
+    pub strict: bool,
     /// How to write results; a table on a terminal, else JSON lines.
     #[arg(short, long, value_enum)]
     pub output: Option<explain::Format>,

@@ -10,6 +10,8 @@ mod partial;
 mod print;
 mod quantity;
 mod shape;
+mod text;
+mod unquoted;
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
@@ -20,6 +22,7 @@ pub use item::{Input, Item, ItemError};
 pub use judge::{Judgement, Verdict, judge};
 pub use manifest::{ManifestError, Manifests, PolicyReport};
 pub use print::Format;
+pub use text::text;
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -150,29 +153,43 @@ pub fn items(
     if many == 0 { Ok(judged) } else { Err(ExplainError::Items { first, many }) }
 }
 
-/// The text of a manifest, no longer than a line of items may be.
-pub fn manifest_text(input: impl Read) -> io::Result<String> {
-    let refused = |text| io::Error::new(io::ErrorKind::InvalidData, text);
+/// All bytes of an input; no more than a line of items may have.
+pub fn bytes_of(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(item::LONGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > item::LONGEST {
-        return Err(refused("it is longer than 8 MiB: write fewer manifests into one file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 8 MiB: split it"));
     }
-    String::from_utf8(bytes).map_err(|_| refused("it is no UTF-8 text"))
+    Ok(bytes)
+}
+
+/// The text of a manifest.
+pub fn manifest_text(input: impl Read) -> io::Result<String> {
+    let refused = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(bytes_of(input)?).map_err(refused)
+}
+
+/// How policies are judged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Strictness {
+    /// As if the operator ran with `--allow-open-egress`.
+    pub open_allowed: bool,
+    /// A field without effect counts as a complaint.
+    pub strict: bool,
 }
 
 /// Reads manifests and prints what each policy comes to; whether all are without complaint. What is no policy is named on
 /// `notes`.
 pub fn policy(
     text: &str,
-    open_allowed: bool,
+    strictness: Strictness,
     output: &mut impl Write,
     notes: &mut impl Write,
     format: Format,
 ) -> Result<bool, ExplainError> {
     let (output, notes) = (&mut print::UntilClosed::new(output), &mut print::UntilClosed::new(notes));
     let Manifests { policies, others, mut unreadable } =
-        Manifests::read(text, open_allowed).map_err(|error| ExplainError::Manifest(vec![error]))?;
+        Manifests::read(text, strictness.open_allowed).map_err(|error| ExplainError::Manifest(vec![error]))?;
     for (at, report) in policies.iter().enumerate() {
         if at > 0 && format == Format::Table {
             writeln!(output)?;
@@ -186,7 +203,7 @@ pub fn policy(
         unreadable.push(ManifestError::NoPolicy);
     }
     if unreadable.is_empty() {
-        Ok(policies.iter().all(PolicyReport::is_ready))
+        Ok(policies.iter().all(|policy| policy.is_ready() && (policy.notes.is_empty() || !strictness.strict)))
     } else {
         Err(ExplainError::Manifest(unreadable))
     }

@@ -1,7 +1,8 @@
 //! The operator's binary: parse arguments, install the TLS provider, call the library; nothing else.
 
 use std::{
-    io::{IsTerminal, Write},
+    fs::File,
+    io::{IsTerminal, Read, Write},
     path::Path,
     process::ExitCode,
 };
@@ -10,7 +11,7 @@ use clap::Parser;
 use sprite_operator::{
     app,
     cli::{Cli, Command, ExplainArgs, RunArgs},
-    explain::{self, Format, Kind, PolicyReport},
+    explain::{self, Format, Kind, PolicyReport, Strictness},
 };
 
 fn main() -> ExitCode {
@@ -35,23 +36,43 @@ fn explained(args: &ExplainArgs) -> ExitCode {
     }
 }
 
+/// Reads a file, or stdin for `-`.
+fn read_with<T>(path: &Path, read: impl FnOnce(Box<dyn Read>) -> std::io::Result<T>) -> Result<T, String> {
+    let input: std::io::Result<Box<dyn Read>> = if path == Path::new("-") {
+        Ok(Box::new(std::io::stdin()))
+    } else {
+        File::open(path).map(|file| Box::new(file) as _)
+    };
+    input.and_then(read).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// Whether there is no complaint.
 fn judged(args: &ExplainArgs) -> Result<bool, String> {
-    let read = |path: &Path| {
-        let text = if path == Path::new("-") {
-            explain::manifest_text(std::io::stdin().lock())
-        } else {
-            std::fs::File::open(path).and_then(explain::manifest_text)
-        };
-        text.map_err(|error| format!("{}: {error}", path.display()))
-    };
+    let read = |path: &Path| read_with(path, |input| explain::manifest_text(input));
     let default = if std::io::stdout().is_terminal() { Format::Table } else { Format::Json };
     let format = args.output.unwrap_or(default);
     let mut stdout = std::io::stdout().lock();
+    if (args.raw || args.diff) && args.kind != Kind::Text {
+        return Err("--raw and --diff are for `explain text`".to_owned());
+    }
+    if args.raw && args.file.is_some() {
+        return Err("explain text: name a FILE or give --raw, not both".to_owned());
+    }
     match (args.kind, &args.file, &args.policy) {
+        (Kind::Text, _, Some(_)) => Err("explain text: redaction needs no policy; leave --policy out".to_owned()),
+        (Kind::Text, None, None) if args.diff && !args.raw => {
+            Err("explain text: --diff needs a FILE, or --raw for the text on stdin".to_owned())
+        }
+        (Kind::Text, file, None) if args.raw || file.is_some() => {
+            let path = file.as_deref().unwrap_or(Path::new("-"));
+            let text = read_with(path, |input| explain::bytes_of(input))?;
+            explain::text(&text, args.diff, &mut stdout, &mut std::io::stderr()).map_err(|error| error.to_string())?;
+            Ok(true)
+        }
         (Kind::Policy, Some(file), None) => {
             let text = read(file)?;
-            explain::policy(&text, args.allow_open_egress, &mut stdout, &mut std::io::stderr(), format)
+            let strictness = Strictness { open_allowed: args.allow_open_egress, strict: args.strict };
+            explain::policy(&text, strictness, &mut stdout, &mut std::io::stderr(), format)
                 .map_err(|error| format!("{}: {error}", file.display()))
         }
         (Kind::Policy, None, _) => Err("explain policy: name the manifest, or - for stdin".to_owned()),

@@ -5,4 +5,5 @@
 pub mod bounds;
 pub mod cache;
 pub mod compile;
+pub mod effect;
 pub mod view;

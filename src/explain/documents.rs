@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_saphyr::{Error, budget::BudgetBreach};
 
 use super::manifest::ManifestError;
-use super::shape::shown;
+use super::{shape::shown, unquoted};
 use api::{GROUP, VERSION};
 
 /// Most documents of a file.
@@ -35,7 +35,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
         budget: serde_saphyr::budget! { max_documents: DOCUMENTS, max_nodes: NODES, max_depth: DEPTH },
     };
     let read = |text: &str| {
-        serde_saphyr::from_multiple_with_options::<Value>(text, options.clone()).map_err(|error| unread(&error))
+        serde_saphyr::from_multiple_with_options::<Value>(text, options.clone()).map_err(|error| unread(&error, text))
     };
     let mut documents = Vec::new();
     match read(text) {
@@ -102,7 +102,7 @@ fn too_many_nodes() -> ManifestError {
     ManifestError::TooMuch(format!("{NODES} values, with what aliases repeat"))
 }
 
-fn unread(error: &serde_saphyr::Error) -> ManifestError {
+fn unread(error: &serde_saphyr::Error, text: &str) -> ManifestError {
     if let Error::Budget { breach, .. } = error.without_snippet() {
         if matches!(breach, BudgetBreach::Nodes { .. }) {
             return too_many_nodes();
@@ -116,8 +116,17 @@ fn unread(error: &serde_saphyr::Error) -> ManifestError {
         });
     }
     // The parser's excerpt of the source follows its first line; its advice for programs says nothing to people.
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
+    let whole = error.to_string();
+    let line = whole.lines().next().unwrap_or_default();
+    let number = |word: &str| {
+        let digits = line.split(word).nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        digits.and_then(|digits| digits.parse().ok())
+    };
+    if let (Some(row), Some(column)) = (number("line "), number("column "))
+        && let Some(said) = unquoted::at(text, row, column)
+    {
+        return ManifestError::Form(said);
+    }
     let line = [", set DuplicateKeyPolicy", " rejected by the configured policy"]
         .iter()
         .fold(line, |line, advice| line.split(advice).next().unwrap_or(line));

@@ -12,7 +12,7 @@ use crate::policy::bounds;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::{PolicyReason, RunReason};
 use redact::Redactor;
-use rules::command::{self, DenyList};
+use rules::command::{self, CommandText, DenyList};
 use rules::egress::{self, Demand, EgressError, Mode, Pattern, PatternError, Rule, matching};
 use rules::environment::{self, EnvironmentError};
 use rules::path::{self, PathError};
@@ -250,7 +250,7 @@ fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
     }
     match DenyList::new(&spec.commands.deny) {
         Ok(list) => {
-            if let Some(expression) = list.denies(command) {
+            if let Some(expression) = list.denies(&CommandText::new(command)) {
                 let message = format!("the command matches `{expression}`, which the policy denies");
                 return Judgement::refuse(RunReason::BlockedCommand.as_str(), "Expression", message);
             }

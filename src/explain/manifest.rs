@@ -8,7 +8,8 @@ use thiserror::Error;
 use super::documents::{self, Document};
 use super::partial;
 use super::shape::{self, Flaw, shown};
-use crate::policy::compile;
+use super::unquoted;
+use crate::policy::{compile, effect};
 use api::ExecutionPolicy;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::RunReason;
@@ -77,6 +78,8 @@ pub struct PolicyReport {
     pub limits: Option<Limits>,
     /// Everything that is wrong, each with its field and what to write instead.
     pub complaints: Vec<String>,
+    /// What is valid and yet not what its author may expect: fields that have no effect.
+    pub notes: Vec<String>,
 }
 
 /// What a file holds.
@@ -98,6 +101,9 @@ impl Manifests {
             match document {
                 Document::Policy(value) => {
                     let mut report = PolicyReport::of(value, open_allowed);
+                    if report.complaints.iter().any(|complaint| complaint.contains(shape::NOTHING)) {
+                        report = unquoted::empty(text).into_iter().fold(report, PolicyReport::refused);
+                    }
                     if !report.name.is_empty() && read.policies.iter().any(|other| other.name == report.name) {
                         let name = shown(&report.name);
                         let complaint = format!(
@@ -176,8 +182,10 @@ impl PolicyReport {
         let errors = errors.iter().filter(|error| !partial::is_said(error, &flaws));
         complaints.extend(errors.map(|error| format!("spec.{error}")));
         let compiled = compiled.ok().filter(|_| complaints.is_empty());
+        let notes = effect::without_effect(&policy.spec).into_iter();
         Self {
             name,
+            notes: notes.map(|field| format!("spec.{field}: it has no effect in this version")).collect(),
             spec: policy.spec,
             rules: compiled.as_ref().map(|compiled| compiled.egress.rules().to_vec()).unwrap_or_default(),
             hash: compiled.as_ref().map(|compiled| compiled.egress.hash().to_owned()),

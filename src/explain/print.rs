@@ -187,12 +187,12 @@ fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::R
 
 /// What a policy comes to.
 pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: Format) -> io::Result<()> {
-    let PolicyReport { name, spec, rules, hash, complaints, .. } = report;
+    let PolicyReport { name, spec, rules, hash, complaints, notes, .. } = report;
     match format {
         Format::Json => {
             let line = json!({
                 "name": name, "ready": report.is_ready(), "suspended": spec.suspend, "rules": rules, "hash": hash,
-                "limits": hash.as_ref().map(|_| &spec.limits), "quota": hash.as_ref().map(|_| &spec.quota), "complaints": complaints,
+                "limits": hash.as_ref().map(|_| &spec.limits), "quota": hash.as_ref().map(|_| &spec.quota), "complaints": complaints, "notes": notes,
             });
             writeln!(output, "{line}")
         }
@@ -202,6 +202,9 @@ pub(super) fn report(output: &mut impl Write, report: &PolicyReport, format: For
             writeln!(output, "policy {name}: {}{stopped}", if report.is_ready() { "ready" } else { "NOT READY" })?;
             for complaint in complaints {
                 writeln!(output, "  - {}", visible(complaint))?;
+            }
+            for note in notes {
+                writeln!(output, "  note: {}", visible(note))?;
             }
             // What holds when it is in force.
             let Some(hash) = hash else { return Ok(()) };

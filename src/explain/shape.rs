@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 use crate::policy::bounds::{too_large, too_long, too_many, too_small};
 use api::values::{ByteSize, DurationError, GoDuration, SizeError};
 
+/// What is said of a value that is not there.
+pub(super) const NOTHING: &str = "nothing stands there";
+
 /// What does not fit, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flaw {
@@ -293,7 +296,7 @@ fn not_of_the_type(schema: &Value, value: &Value) -> String {
 
 fn wrong_type(value: &Value) -> String {
     match value {
-        Value::Null => "nothing stands there".to_owned(),
+        Value::Null => NOTHING.to_owned(),
         Value::Bool(truth) => format!("{truth} is a truth value (so are y, n, yes, no, on and off without quotes)"),
         Value::Number(number) if number.is_i64() => format!("{number} is a number"),
         Value::Number(number) => format!("{number} is not written as a whole number, or too large"),

@@ -139,7 +139,7 @@ fn a_policy_is_told_with_its_rules_hash_and_limits() {
     assert_eq!(report.hash.as_ref().unwrap().len(), 64);
     for format in [Format::Json, Format::Table] {
         let mut output = Vec::new();
-        assert!(policy(MANIFEST, false, &mut output, &mut io::sink(), format).unwrap());
+        assert!(policy(MANIFEST, Strictness::default(), &mut output, &mut io::sink(), format).unwrap());
         let text = String::from_utf8(output).unwrap();
         for part in ["team", "api.example.com", report.hash.as_ref().unwrap(), "10s"] {
             assert!(text.contains(part), "{text}");
@@ -176,7 +176,7 @@ fn every_complaint_of_a_policy_is_named_with_its_field() {
         assert!(report.complaints.iter().any(|complaint| complaint.contains(part)), "{part}: {:?}", report.complaints);
     }
     let mut output = Vec::new();
-    assert!(!policy(&manifest, false, &mut output, &mut io::sink(), Format::Table).unwrap());
+    assert!(!policy(&manifest, Strictness::default(), &mut output, &mut io::sink(), Format::Table).unwrap());
     // A host cannot be judged under rules that are not in force.
     let item = Item::parse(Kind::EgressHost, "\"api.example.com\"", 1).unwrap();
     assert_eq!(judge(Kind::EgressHost, &item, Some(&report)).verdict, Verdict::Refuse);
@@ -196,7 +196,7 @@ fn a_suspended_policy_and_one_that_is_not_in_force_let_nothing_start() {
             assert_eq!((judged.verdict, judged.reason), (Verdict::Refuse, Some(reason)), "{judged:?}");
         }
         let mut output = Vec::new();
-        policy(&manifest, false, &mut output, &mut io::sink(), Format::Table).unwrap();
+        policy(&manifest, Strictness::default(), &mut output, &mut io::sink(), Format::Table).unwrap();
         assert_eq!(String::from_utf8(output).unwrap().contains("SUSPENDED"), reason == "PolicySuspended");
     }
 }
@@ -315,7 +315,8 @@ fn no_value_of_a_variable_is_repeated() {
 
 fn told(text: &str, format: Format) -> (String, String, Result<bool, String>) {
     let (mut output, mut notes) = (Vec::new(), Vec::new());
-    let result = policy(text, false, &mut output, &mut notes, format).map_err(|error| error.to_string());
+    let result =
+        policy(text, Strictness::default(), &mut output, &mut notes, format).map_err(|error| error.to_string());
     (String::from_utf8(output).unwrap(), String::from_utf8(notes).unwrap(), result)
 }
 

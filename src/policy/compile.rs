@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt};
 
 use kube::ResourceExt;
 
-use super::bounds;
+use super::{bounds, effect};
 
 use api::{
     ExecutionPolicy, ExecutionPolicySpec,
@@ -49,6 +49,8 @@ pub struct Compiled {
     pub quota: PolicyQuota,
     /// Whether recognisable secrets are masked in what is stored.
     pub redact: bool,
+    /// Fields that are set and have no effect.
+    pub without_effect: Vec<String>,
 }
 
 impl Compiled {
@@ -127,6 +129,7 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
             tenant: spec.quota.runs_per_day.tenant,
         },
         redact: spec.output.redact == Redact::Recognised,
+        without_effect: effect::without_effect(spec),
     })
 }
 

@@ -18,6 +18,7 @@ mod crashes;
 mod egress;
 mod generated;
 mod output;
+mod policies;
 mod runs;
 mod schema;
 mod sessions;

@@ -7,7 +7,7 @@ use kube::CustomResourceExt;
 use serde_json::json;
 use thiserror::Error;
 
-use super::{ExecutionPolicy, Run, SandboxSession, SandboxUsage};
+use super::{ExecutionPolicy, Run, SandboxSession, SandboxUsage, WITHOUT_EFFECT};
 
 /// Why the CRDs could not be rendered; only a mistake in the types makes one.
 #[derive(Debug, Error)]
@@ -57,12 +57,30 @@ fn complete(kind: &'static str, crd: CustomResourceDefinition) -> Result<CustomR
         let spec = value.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec");
         let spec = spec.and_then(serde_json::Value::as_object_mut).ok_or(CrdError::Shape(kind))?;
         spec.insert("default".to_owned(), json!({}));
+        for field in WITHOUT_EFFECT {
+            let pointer = format!(
+                "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/{}",
+                field.replace('.', "/properties/")
+            );
+            say_without_effect(value.pointer_mut(&pointer).ok_or(CrdError::Shape(kind))?);
+        }
     }
     normalise(&mut value);
     let keep = json!({"helm.sh/resource-policy": "keep"});
     let metadata = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut).ok_or(CrdError::Shape(kind))?;
     metadata.insert("annotations".to_owned(), keep);
     Ok(serde_json::from_value(value)?)
+}
+
+/// Says of a field, and of all below it, that it has no effect.
+fn say_without_effect(schema: &mut serde_json::Value) {
+    let Some(map) = schema.as_object_mut() else { return };
+    if let Some(serde_json::Value::String(description)) = map.get_mut("description") {
+        description.push_str(" Has no effect in this version.");
+    }
+    if let Some(properties) = map.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+        properties.values_mut().for_each(say_without_effect);
+    }
 }
 
 /// Takes the defaults off a schema and all that is within it; fields may be named `default`.

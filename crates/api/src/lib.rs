@@ -18,6 +18,7 @@ pub mod sandbox_session;
 pub mod sandbox_usage;
 mod schema;
 pub mod values;
+mod without_effect;
 
 #[cfg(feature = "kube")]
 pub use crd::{CrdError, crds, to_yaml};
@@ -36,6 +37,7 @@ pub use sandbox_session::SandboxSessionSpec;
 pub use sandbox_session::{SandboxSession, SandboxSessionStatus};
 #[cfg(feature = "kube")]
 pub use sandbox_usage::{SandboxUsage, SandboxUsageStatus};
+pub use without_effect::WITHOUT_EFFECT;
 
 /// The API group of every resource here.
 pub const GROUP: &str = "sprite-operator.io";

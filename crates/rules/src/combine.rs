@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::{
-    command::DenyList,
+    command::{CommandText, DenyList},
     egress::Ruleset,
     environment::{self, EnvironmentError},
     limits::Limits,
@@ -138,7 +138,7 @@ fn allows(policy: &Terms<'_>, name: &str) -> bool {
 
 impl Effective<'_> {
     /// Expressions that a command matches: the first of each policy, with its name.
-    pub fn denies<'s>(&'s self, command: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
+    pub fn denies<'s>(&'s self, command: &'s CommandText<'s>) -> impl Iterator<Item = (&'s str, &'s str)> {
         self.deny.iter().filter_map(move |(policy, list)| list.denies(command).map(|expression| (*policy, expression)))
     }
 

@@ -7,6 +7,7 @@ mod analysis;
 mod host;
 mod lexer;
 mod options;
+mod plain;
 mod program;
 mod script;
 mod target;
@@ -37,6 +38,20 @@ pub enum ExpressionError {
         .0.escape_debug(), *.1 as u32
     )]
     Control(String, char),
+    /// White space at an end, as a block of YAML leaves it there: the expression would match hardly any command.
+    #[error(
+        "commands.deny: `{}` {}s with white space, which a command hardly ever has there: write the expression on one line, in single \
+         quotes, and `\\s` or `[ ]` where white space is meant",
+        .0.escape_debug(), .1
+    )]
+    Margin(String, &'static str),
+    /// A line break inside: two expressions in one item, most likely.
+    #[error(
+        "commands.deny: `{}` has a line break, which only a command with the same line break would match: write one expression an \
+         item, and `\\n` where a line break is meant",
+        .0.escape_debug()
+    )]
+    LineBreak(String),
     /// Matches the empty text, so everything.
     #[error("commands.deny: `{0}` matches everything: suspend the policy instead")]
     Everything(String),
@@ -60,6 +75,10 @@ impl DenyList {
                 errors.push(ExpressionError::Control(expression.clone(), control));
                 continue;
             }
+            if let Some(error) = margin(expression) {
+                errors.push(error);
+                continue;
+            }
             match RegexSetBuilder::new([expression]).size_limit(SIZE_LIMIT).build() {
                 Ok(one) if one.is_match("") => errors.push(ExpressionError::Everything(expression.clone())),
                 Ok(_) => {}
@@ -77,10 +96,42 @@ impl DenyList {
         Ok(Self { set })
     }
 
-    /// The first expression that a command matches.
-    pub fn denies(&self, command: &str) -> Option<&str> {
-        let first = self.set.matches(command).into_iter().next()?;
+    /// The first expression that a command matches, as it is written or as its programs get it.
+    pub fn denies(&self, command: &CommandText<'_>) -> Option<&str> {
+        let first = |text: &str| self.set.matches(text).into_iter().next();
+        let first = first(command.written).or_else(|| first(&command.plain))?;
         self.set.patterns().get(first).map(String::as_str)
+    }
+}
+
+/// What in the white space of an expression lets commands pass that it is meant to deny.
+fn margin(expression: &str) -> Option<ExpressionError> {
+    // Byte order marks and zero-width spaces are seen as little as blanks.
+    let blank = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}');
+    if expression.starts_with(blank) {
+        return Some(ExpressionError::Margin(expression.to_owned(), "begin"));
+    }
+    if expression.ends_with(blank) {
+        return Some(ExpressionError::Margin(expression.to_owned(), "end"));
+    }
+    // With the flag `x`, white space says nothing.
+    let flags = expression.strip_prefix("(?").and_then(|rest| rest.split_once(')')).map_or("", |(flags, _)| flags);
+    let verbose = flags.bytes().all(|b| b.is_ascii_alphabetic()) && flags.contains('x');
+    (expression.contains('\n') && !verbose).then(|| ExpressionError::LineBreak(expression.to_owned()))
+}
+
+/// A command, as deny expressions see it.
+#[derive(Debug, Clone)]
+pub struct CommandText<'c> {
+    written: &'c str,
+    plain: String,
+}
+
+impl<'c> CommandText<'c> {
+    /// Reads a command: continued lines are joined, quotes and backslashes resolved, scripts in shells in shells and values of
+    /// variables that the text itself sets are put in.
+    pub fn new(command: &'c str) -> Self {
+        Self { written: command, plain: plain::of(command) }
     }
 }
 
@@ -121,18 +172,75 @@ pub fn forbidden_target(command: &str) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
     fn a_command_is_denied_by_the_first_expression_it_matches() {
         let list = DenyList::new(&["\\bnc\\b".to_owned(), "rm -rf".to_owned()]).unwrap();
-        assert_eq!(list.denies("timeout 5 nc example.com 1"), Some("\\bnc\\b"));
-        assert_eq!(list.denies("echo sync"), None);
+        assert_eq!(list.denies(&CommandText::new("timeout 5 nc example.com 1")), Some("\\bnc\\b"));
+        assert_eq!(list.denies(&CommandText::new("echo sync")), None);
+    }
+
+    #[rstest]
+    #[case::continued_line("rm \\\n-rf x")]
+    #[case::continued_word("r\\\nm -rf x")]
+    #[case::quotes("r\"m\" '-rf' x")]
+    #[case::backslashes("\\r\\m -r\\f x")]
+    #[case::escapes("rm $'-\\x72f' x")]
+    #[case::variable("what=rm; $what -rf x")]
+    #[case::several_blanks("rm\t \t-rf x")]
+    #[case::in_a_shell("bash -c 'r\"m\" -rf x'")]
+    #[case::in_a_shell_in_a_shell("env sh -c \"sh -c 'r\\\\m -rf x'\"")]
+    #[case::fed_to_a_shell("bash <<'E'\nr\\m -rf x\nE")]
+    #[case::substituted("echo $(r\"m\" -rf x)")]
+    #[case::evaluated("eval r\"m\" -rf x")]
+    #[case::behind_a_pipe("true | r'm' -rf x")]
+    fn an_expression_matches_what_the_program_gets(#[case] command: &str) {
+        let list = DenyList::new(&[r"\brm\s+-rf\b".to_owned()]).unwrap();
+        assert!(list.denies(&CommandText::new(command)).is_some(), "{:?}", CommandText::new(command));
+    }
+
+    #[test]
+    fn pipes_and_redirections_stand_in_what_is_matched() {
+        let list = DenyList::new(&[r"curl .*\|\s*sh$".to_owned(), "> /etc/passwd".to_owned()]).unwrap();
+        assert!(list.denies(&CommandText::new("curl example.com |\\\n s\"h\"")).is_some());
+        assert!(list.denies(&CommandText::new("echo x >/etc/'passwd'")).is_some());
+        assert!(list.denies(&CommandText::new("curl example.com; ls sh")).is_none());
+    }
+
+    #[test]
+    fn what_is_matched_grows_no_more_than_the_text() {
+        let value = "x".repeat(1000);
+        let text = format!("a={value}; {}", "echo $a$a$a$a; ".repeat(2000));
+        assert!(CommandText::new(&text).plain.len() <= 2 * text.len() + plain::SLACK);
+        let nested = format!("{}true{}", "sh -c \"$(".repeat(500), ")\"".repeat(500));
+        assert!(CommandText::new(&nested).plain.len() <= 2 * nested.len() + plain::SLACK);
+    }
+
+    #[rstest]
+    #[case::block_scalar("\\bssh\\b\n", "ends with white space")]
+    #[case::indented("  \\bssh\\b", "begins with white space")]
+    #[case::no_break_space("\\bssh\\b\u{a0}", "ends with white space")]
+    #[case::zero_width("\u{feff}\\bssh\\b", "begins with white space")]
+    #[case::two_lines("\\bssh\\b\n\\bscp\\b", "has a line break")]
+    #[case::verbose_block("(?x)\n\\bssh\\b\n", "ends with white space")]
+    fn white_space_that_would_let_commands_pass_is_refused(#[case] expression: &str, #[case] why: &str) {
+        let errors = DenyList::new(&[expression.to_owned()]).unwrap_err();
+        assert!(matches!(&errors[..], [error] if error.to_string().contains(why)), "{errors:?}");
+    }
+
+    #[test]
+    fn white_space_inside_is_part_of_an_expression() {
+        let list = DenyList::new(&["rm -rf".to_owned(), "(?ix)\n \\bssh\\b # of any case\n |scp".to_owned()]).unwrap();
+        assert!(list.denies(&CommandText::new("SSH example.com")).is_some());
+        assert!(list.denies(&CommandText::new("rm -rf x")).is_some());
     }
 
     #[test]
     fn a_backspace_of_yaml_is_refused() {
-        let errors = DenyList::new(&["\u{8}curl\u{8}".to_owned(), "a\tb\nc".to_owned()]).unwrap_err();
+        let errors = DenyList::new(&["\u{8}curl\u{8}".to_owned(), "a\tb".to_owned()]).unwrap_err();
         let [error] = &errors[..] else { panic!("{errors:?}") };
         assert!(error.to_string().contains("`\\u{8}curl\\u{8}` holds the control character U+0008"), "{error}");
     }

@@ -9,6 +9,21 @@ use api::{
     reasons::PolicyReason,
 };
 
+/// Names at most so many fields.
+const NAMED: usize = 5;
+
+/// What is said of a policy in force; what it asks for in vain is no secret.
+fn in_force(without_effect: &[String]) -> String {
+    let count = without_effect.len();
+    if count == 0 {
+        return "the policy is in force".to_owned();
+    }
+    let named = without_effect.get(..NAMED).unwrap_or(without_effect).join(", ");
+    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+    let fields = if count == 1 { "1 field that it sets has" } else { &format!("{count} fields that it sets have") };
+    format!("the policy is in force; {fields} no effect in this version: {named}{more}")
+}
+
 pub(super) fn report(
     old: &ExecutionPolicyStatus,
     generation: Option<i64>,
@@ -29,7 +44,7 @@ pub(super) fn report(
                 hash: compiled.egress.hash().to_owned(),
             };
             let valid = PolicyReason::Valid.as_str();
-            let ready = ConditionUpdate::new("Ready", true, valid).with_message("the policy is in force");
+            let ready = ConditionUpdate::new("Ready", true, valid).with_message(in_force(&compiled.without_effect));
             (Some(egress), vec![ready, settled, ConditionUpdate::new("Stalled", false, valid)])
         }
         Err(errors) => {
@@ -44,5 +59,27 @@ pub(super) fn report(
         effective_egress: egress,
         sessions: Some(sessions),
         conditions: old.conditions.merged(signals, generation, now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_without_effect_are_counted_and_the_first_are_named() {
+        assert_eq!(in_force(&[]), "the policy is in force");
+        let fields: Vec<_> = ["quota.sessions", "a", "b", "c", "d", "e", "f"].map(str::to_owned).into();
+        let message = in_force(&fields[..1]);
+        assert_eq!(
+            message,
+            "the policy is in force; 1 field that it sets has no effect in this version: quota.sessions"
+        );
+        let message = in_force(&fields);
+        assert!(
+            message.ends_with(
+                "7 fields that it sets have no effect in this version: quota.sessions, a, b, c, d and 2 more"
+            )
+        );
     }
 }

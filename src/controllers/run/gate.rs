@@ -177,7 +177,8 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
     }
     // One that is too long is not read: time is spent on what may run.
     let readable = Some(bash.command.as_str()).filter(|_| length <= effective.limits.command).unwrap_or_default();
-    for (policy, expression) in effective.denies(readable) {
+    let text = command::CommandText::new(readable);
+    for (policy, expression) in effective.denies(&text) {
         complain(
             RunReason::BlockedCommand,
             format!("the command matches `{expression}`, which ExecutionPolicy {policy} denies"),

@@ -175,3 +175,73 @@ fn what_is_written_comes_back_as_it_was_and_messages_stay_short() {
         assert!(told(kind, &format!("\"-{long}\"")).len() < long.len() + 1_000, "{kind:?}");
     }
 }
+
+#[rstest]
+#[case::alias(
+    "egress:\n    mode: Allowlist\n    allow:\n    - *.example.com",
+    "line 8: `*.example.com` begins with `*`",
+    "quote it: \"*.example.com\""
+)]
+#[case::list(
+    "egress: {mode: Allowlist, allow: [*.example.com]}",
+    "line 5: `*.example.com`",
+    "quote it: \"*.example.com\""
+)]
+#[case::braces(
+    "egress: {allow: [a.example.com, *.example.org], mode: Allowlist}",
+    "line 5: `*.example.org`",
+    "quote it: \"*.example.org\""
+)]
+#[case::percent(
+    "resources: {}\n  commands:\n    deny:\n    - %rm",
+    "line 8: `%rm` begins with `%`",
+    "quote it: \"%rm\""
+)]
+#[case::at("commands:\n    deny:\n    - @rm", "line 7: `@rm` begins with `@`", "quote it: \"@rm\"")]
+#[case::backtick("commands:\n    deny:\n    - `rm`", "line 7: ``rm`` begins with ```", "quote it: \"`rm`\"")]
+fn a_value_that_yaml_takes_for_something_else_is_named_with_its_quotes(
+    #[case] spec: &str,
+    #[case] start: &str,
+    #[case] end: &str,
+) {
+    let text = format!(
+        "apiVersion: sprite-operator.io/v1alpha1\nkind: ExecutionPolicy\nmetadata: {{name: x}}\nspec:\n  {spec}\n"
+    );
+    let error = PolicyReport::read(&text, false).unwrap_err().to_string();
+    assert!(error.contains(start) && error.contains(end), "{error}");
+}
+
+#[rstest]
+#[case::anchor("- &&\\s*curl", "line 7: `&&\\s*curl` begins with `&`")]
+#[case::tag("- !important", "line 7: `!important` begins with `!`")]
+fn a_value_that_yaml_takes_away_is_named_with_its_quotes(#[case] item: &str, #[case] start: &str) {
+    let text = format!(
+        "apiVersion: sprite-operator.io/v1alpha1\nkind: ExecutionPolicy\nmetadata: {{name: x}}\nspec:\n  commands:\n    deny:\n    {item}\n"
+    );
+    let complaints = match PolicyReport::read(&text, false) {
+        Ok(report) => report.complaints,
+        Err(error) => vec![error.to_string()],
+    };
+    assert!(complaints.iter().any(|complaint| complaint.contains(start)), "{complaints:?}");
+}
+
+#[test]
+fn fields_without_effect_are_noted_and_count_only_under_strict() {
+    let text = manifest(
+        "{quota: {runsPerDay: {user: 5}}, audit: {failure: Closed}, resources: {cpus: 2}, lifecycle: {persistent: true}}",
+    );
+    let judged = |strict| {
+        let mut output = Vec::new();
+        let strictness = Strictness { strict, ..Strictness::default() };
+        let good = policy(&text, strictness, &mut output, &mut io::sink(), Format::Json).unwrap();
+        (good, serde_json::from_slice::<Value>(&output).unwrap())
+    };
+    let (good, report) = judged(false);
+    assert!(good && report["ready"] == json!(true), "{report}");
+    let expected = ["resources.cpus", "lifecycle.persistent", "quota.runsPerDay.user", "audit.failure"];
+    assert_eq!(report["notes"], json!(expected.map(|field| format!("spec.{field}: it has no effect in this version"))));
+    assert!(!judged(true).0);
+    let mut table = Vec::new();
+    assert!(policy(&text, Strictness::default(), &mut table, &mut io::sink(), Format::Table).unwrap());
+    assert!(String::from_utf8(table).unwrap().contains("  note: spec.quota.runsPerDay.user: it has no effect"));
+}

@@ -36,7 +36,7 @@ fn a_reader_that_goes_away_changes_no_outcome(
     #[values(0, 1, 10, 200)] bytes: usize,
     #[values(Format::Json, Format::Table)] format: Format,
 ) {
-    let outcome = |text: &str| policy(text, false, &mut Leaving(bytes), &mut Leaving(bytes), format);
+    let outcome = |text: &str| policy(text, Strictness::default(), &mut Leaving(bytes), &mut Leaving(bytes), format);
     let (good, bad) = (manifest("{}"), manifest("{limits: {timeout: 1h}}"));
     assert!(outcome(&good).unwrap());
     assert!(!outcome(&format!("{bad}\n---\n{good}\n---\n{{apiVersion: v1, kind: Secret}}")).unwrap());
@@ -51,7 +51,10 @@ fn what_cannot_be_written_for_another_cause_is_an_error() {
     for format in [Format::Json, Format::Table] {
         let error = items(Kind::Path, None, &b"\"a\"\n"[..], &mut Full, format).unwrap_err();
         assert!(matches!(error, ExplainError::Io(_)), "{error}");
-        assert!(matches!(policy(MANIFEST, false, &mut Full, &mut io::sink(), format), Err(ExplainError::Io(_))));
+        assert!(matches!(
+            policy(MANIFEST, Strictness::default(), &mut Full, &mut io::sink(), format),
+            Err(ExplainError::Io(_))
+        ));
     }
 }
 

@@ -153,3 +153,36 @@ async fn an_empty_policy_is_applied_by_the_server_as_often_as_one_likes() {
         outcome.unwrap();
     }
 }
+
+/// On a control plane of its own: admission policies hold for a whole cluster.
+#[tokio::test]
+async fn kubectl_apply_says_unchanged_from_the_second_time_on() {
+    let plane = cluster::ControlPlane::start();
+    let kubectl = |arguments: &[&str]| {
+        let done = cluster::kubectl(plane.kubeconfig()).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    kubectl(&["apply", "--server-side", "-f", "crds"]);
+    kubectl(&["wait", "--for=condition=Established", "-f", "crds"]);
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.yaml");
+    let text = json!({
+        "apiVersion": "sprite-operator.io/v1alpha1", "kind": "ExecutionPolicy", "metadata": {"name": "empty-values"},
+        "spec": {"environment": {"set": [{"name": "EMPTY"}, {"name": "FULL", "value": "x"}], "allow": ["A"]},
+                 "egress": {"mode": "Allowlist", "allow": ["api.example.com"]}, "commands": {"deny": ["a", "b"]},
+                 "quota": {"concurrentRuns": {"byTier": {"pro": 4}}, "runsPerDay": {"user": 5}}},
+    });
+    std::fs::write(&policy, text.to_string()).unwrap();
+    let chart = "charts/sprite-operator/files";
+    let files = ["admission/stamp.yaml", "rbac/clusterrole.yaml", "policies/default.yaml", "policies/minimal.yaml"];
+    let mut manifests = files.map(|file| format!("{chart}/{file}")).to_vec();
+    manifests.push(policy.to_str().unwrap().to_owned());
+    for manifest in &manifests {
+        kubectl(&["apply", "-f", manifest]);
+        for _ in 0..2 {
+            let said = kubectl(&["apply", "-f", manifest]);
+            assert!(said.lines().all(|line| line.ends_with(" unchanged")), "{manifest}: {said}");
+        }
+    }
+}

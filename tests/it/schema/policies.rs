@@ -11,6 +11,8 @@ const ADDRESS: &str =
     "write a host name such as api.example.com: IP addresses cannot be allowed or denied by the platform";
 const STAR: &str = "a lone * cannot be listed: set egress.mode to Open or DenyAll instead";
 const NOTHING: &str = "mode DenyAll, the default, allows nothing: set mode to Allowlist, or remove allow and presets";
+const MARGIN: &str =
+    "an expression begins or ends with white space, as a block of YAML leaves it there: write it on one line";
 const BOTH: &str = "an entry stands in both allow and deny: keep it in one of them";
 
 fn hosts(n: usize) -> Vec<String> {
@@ -38,6 +40,7 @@ pub fn egress() -> Vec<Case> {
         ("a host", allow("api.example.com"), Accepted),
         ("subdomains", allow("*.example.com"), Accepted),
         ("an international name", allow("bücher.example"), Accepted),
+        ("an underscore", allow("catapult_tv.example.com"), Accepted),
         ("a lone *", allow("*"), Refused(STAR)),
         ("a lone * denied", deny("*"), Refused(STAR)),
         ("an IPv4 address", allow("10.0.0.1"), Refused(ADDRESS)),
@@ -93,6 +96,10 @@ pub fn commands() -> Vec<Case> {
             deny(vec![String::new()]),
             Refused("spec.commands.deny[0] in body should be at least 1"),
         ),
+        ("a block of YAML", deny(vec!["\\bssh\\b\n".to_owned()]), Refused(MARGIN)),
+        ("a blank before", deny(vec![" ssh".to_owned()]), Refused(MARGIN)),
+        ("a tab behind the second", deny(vec!["scp".to_owned(), "ssh\t".to_owned()]), Refused(MARGIN)),
+        ("blanks inside", deny(vec!["rm -rf /".to_owned()]), Accepted),
         ("64 expressions", deny(some(64)), Accepted),
         ("65 expressions", deny(some(65)), Refused("spec.commands.deny: Too many: 65: must have at most 64 items")),
         ("a variable to allow", allow("NODE_ENV"), Accepted),

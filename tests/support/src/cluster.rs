@@ -65,6 +65,15 @@ impl ControlPlane {
     }
 }
 
+/// The control plane's own kubectl, as the admin.
+pub fn kubectl(kubeconfig: &Path) -> Command {
+    let built = Command::new(root().join("dev/controlplane/build")).arg("--print-dir").output().unwrap();
+    let folder = String::from_utf8(built.stdout).unwrap();
+    let mut kubectl = Command::new(Path::new(folder.trim()).join("kubectl"));
+    kubectl.env("KUBECONFIG", kubeconfig).current_dir(root());
+    kubectl
+}
+
 /// The path of the shared control plane's admin kubeconfig; CRDs, stamping policy and ClusterRole are installed.
 pub fn kubeconfig() -> &'static Path {
     static SHARED: OnceLock<(PathBuf, Option<ControlPlane>)> = OnceLock::new();

@@ -42,7 +42,8 @@ fn build(name: &str) -> PathBuf {
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    let built = cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).stderr(Stdio::inherit()).output().unwrap();
+    let built =
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).stderr(Stdio::inherit()).output().unwrap();
     assert!(built.status.success(), "cargo could not build {name}");
     let messages = std::str::from_utf8(&built.stdout).unwrap().lines();
     let executable = |line| serde_json::from_str::<Value>(line).unwrap()["executable"].as_str().map(PathBuf::from);

@@ -88,7 +88,7 @@ impl<'e> Analysis<'e> {
     }
 
     /// Leaves out keywords and assignments.
-    fn skip_keywords(words: &[String]) -> &[String] {
+    pub(super) fn skip_keywords(words: &[String]) -> &[String] {
         let mut words = words;
         while let Some((first, rest)) = words.split_first() {
             if matches!(first.as_str(), "for" | "select" | "case") {

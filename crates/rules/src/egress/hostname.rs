@@ -72,7 +72,9 @@ pub enum PatternError {
     #[error("has one label: write a full name such as api.example.com")]
     OneLabel,
     /// Not a host name.
-    #[error("is no host name: labels have 1 to 63 letters, digits or inner hyphens, the whole at most 253")]
+    #[error(
+        "is no host name: labels have 1 to 63 letters, digits, underscores or inner hyphens, the whole at most 253"
+    )]
     Form,
     /// Never leads to the public internet, or to whatever address the name holds.
     #[error("is under `{top}`, {why}", top = .0, why = why(.0))]
@@ -105,7 +107,7 @@ impl Pattern {
         if host.contains('*') {
             return Err(PatternError::Wildcard);
         }
-        let host = normalise(host, false)?;
+        let host = normalise(host)?;
         let labels = host.split('.').count();
         if labels < 2 {
             let found = if wildcard { PatternError::PublicSuffix } else { PatternError::OneLabel };
@@ -115,7 +117,9 @@ impl Pattern {
             return Err(error);
         }
         // A suffix may be a rule of the list by itself (`co.uk`), or each name below it may be one (`*.compute.amazonaws.com`).
-        let is_suffix = |name: &str| addr::parse_domain_name(name).is_ok_and(|name| name.root().is_none());
+        // The list has no underscores, and the parser refuses them.
+        let is_suffix =
+            |name: &str| addr::parse_domain_name(&name.replace('_', "x")).is_ok_and(|name| name.root().is_none());
         if wildcard && (is_suffix(&host) || is_suffix(&format!("x.{host}"))) {
             return Err(PatternError::PublicSuffix);
         }
@@ -124,7 +128,7 @@ impl Pattern {
 
     /// A literal host as one may ask for it, normalised: also one that no entry may name.
     pub fn host(host: &str) -> Result<String, PatternError> {
-        normalise(written(host)?, true)
+        normalise(written(host)?)
     }
 
     /// Whether something matches both this pattern and `zone` (a name, or `*.` and a name).
@@ -182,7 +186,7 @@ fn is_invisible(character: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-fn normalise(host: &str, underscores: bool) -> Result<String, PatternError> {
+fn normalise(host: &str) -> Result<String, PatternError> {
     let ascii = match url::Host::parse(host) {
         Ok(url::Host::Domain(name)) => name,
         Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => return Err(PatternError::Address),
@@ -201,9 +205,7 @@ fn normalise(host: &str, underscores: bool) -> Result<String, PatternError> {
     let name = ascii.strip_suffix('.').unwrap_or(&ascii);
     let label_ok = |label: &str| {
         (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || (underscores && b == b'_'))
+            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -271,7 +273,6 @@ mod tests {
     #[case("-a.example.com")]
     #[case("a..example.com")]
     #[case("%65xample.com")]
-    #[case("my_host.example.com")]
     #[case("example.com\n")]
     #[case("example.com\u{200b}")]
     #[case("exam\u{ad}ple.com")]
@@ -323,9 +324,27 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_asked_for_may_hold_an_underscore_and_nothing_else_that_an_entry_may_not() {
+    fn a_host_that_is_asked_for_has_the_form_of_an_entry_without_a_star() {
         assert_eq!(Pattern::host("_api.internal").as_deref(), Ok("_api.internal"));
         assert_eq!(Pattern::host("*.example.com"), Err(PatternError::Form));
+    }
+
+    #[rstest]
+    #[case::inside("catapult_tv.example.com")]
+    #[case::first("_dmarc.example.com")]
+    #[case::last("a_.example.com")]
+    #[case::below_a_star("*.my_team.example.com")]
+    fn labels_may_have_underscores_in_entries_and_in_what_is_asked_for(#[case] entry: &str) {
+        assert_eq!(Pattern::parse(entry).unwrap().to_string(), entry);
+        let host = entry.replace('*', "a_b");
+        assert_eq!(Pattern::host(&host).unwrap(), host);
+    }
+
+    #[test]
+    fn an_underscore_makes_no_public_suffix_somebodys_own() {
+        // `*.ck` is a rule of the list.
+        assert_eq!(Pattern::parse("*.a_b.ck"), Err(PatternError::PublicSuffix));
+        assert_eq!(Pattern::parse("*.a_b.kobe.jp"), Err(PatternError::PublicSuffix));
     }
 
     #[rstest]
