@@ -48,7 +48,7 @@ fn read_with<T>(path: &Path, read: impl FnOnce(Box<dyn Read>) -> std::io::Result
 
 /// Whether there is no complaint.
 fn judged(args: &ExplainArgs) -> Result<bool, String> {
-    let read = |path: &Path| read_with(path, |input| explain::manifest_text(input));
+    let read = |path: &Path| read_with(path, explain::manifest_text);
     let default = if std::io::stdout().is_terminal() { Format::Table } else { Format::Json };
     let format = args.output.unwrap_or(default);
     let mut stdout = std::io::stdout().lock();
@@ -65,7 +65,7 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
         }
         (Kind::Text, file, None) if args.raw || file.is_some() => {
             let path = file.as_deref().unwrap_or(Path::new("-"));
-            let text = read_with(path, |input| explain::bytes_of(input))?;
+            let text = read_with(path, explain::bytes_of)?;
             explain::text(&text, args.diff, &mut stdout, &mut std::io::stderr()).map_err(|error| error.to_string())?;
             Ok(true)
         }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rules::command::{DenyList, forbidden_target};
+use rules::command::{CommandText, DenyList, forbidden_target};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
@@ -15,6 +15,6 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(forbidden_target(&first).is_some(), "what follows hides a target");
     // An expression of anybody's is refused or works.
     if let Ok(list) = DenyList::new(&[text.chars().take(200).collect()]) {
-        let _ = list.denies(&text);
+        let _ = list.denies(&CommandText::new(&text));
     }
 });

@@ -221,7 +221,7 @@ fn commands() -> Duration {
     ] {
         let text = filled(piece, COMMAND);
         let time = fastest(|| {
-            drop(black_box((deny.denies(&CommandText::new(black_box(&text))), forbidden_target(black_box(&text)))))
+            drop(black_box((deny.denies(&CommandText::new(black_box(&text))), forbidden_target(black_box(&text)))));
         });
         println!("{name:<18} {:>11} {:>8.0}", micros(time), speed(COMMAND, time));
         if matches!(name, "python" | "curl") {
