@@ -42,7 +42,25 @@ impl Scanner {
         if last.starts_with(b"-") {
             return self.option(last, &opening, content, place);
         }
-        let sql = opening.quote.is_some() && (password || previous.to_ascii_lowercase().ends_with(b"identified") && by);
+        // C writes a text in quotes: what has none is a number, a name or an expression.
+        if opening.quote.is_none() && previous.ends_with(b"define") {
+            return None;
+        }
+        // In backquotes it is code in prose.
+        if matches!(opening.quote, Some((b'`', _))) || content.starts_with(b"`") {
+            return None;
+        }
+        // In prose something else may be identified by a text.
+        let account = || {
+            let line = key::tail(previous, |b| b != b'\n').to_ascii_lowercase();
+            [&b"user"[..], b"grant", b"role", b"account"]
+                .iter()
+                .any(|word| line.windows(word.len()).any(|w| w == *word))
+        };
+        let identified = by && previous.to_ascii_lowercase().ends_with(b"identified");
+        let word = content.iter().take_while(|b| !b"\"'".contains(b)).all(u8::is_ascii_lowercase);
+        let told = |quote| quote == b'\'' || !word || last.starts_with(b"B") || account();
+        let sql = opening.quote.is_some_and(|(quote, _)| password || identified && told(quote));
         let netrc = password && {
             let login = key::tail(previous, |b| !b.is_ascii_whitespace());
             let line = key::trim_end(previous.get(..previous.len() - login.len())?, b" \t");
@@ -283,6 +301,8 @@ pub(super) fn known() -> Key {
         item: false,
         open: None,
         setting: false,
+        indexed: false,
+        comment: false,
         indent: 0,
     }
 }

@@ -69,7 +69,8 @@ impl Scanner {
                 value::quoted_len(content, quote, slashes)
             };
             let found = content.get(..len)?;
-            if ends(key, content, (quote, slashes)) {
+            // `assert 'secret' == 'hunter'`: what is compared with a text is another text.
+            if ends(key, content, (quote, slashes)) || compared && key.quoted && !key.indexed {
                 return None;
             }
             let until = if tripled { MaskEnd::Tripled(quote) } else { MaskEnd::Quote(quote, slashes) };
@@ -87,6 +88,10 @@ impl Scanner {
         if colon && matches!(content.first(), Some(b'|' | b'>')) {
             return self.block(key, keep, content);
         }
+        // `x.password = (p).next + 1` in code: a shell has no blank there.
+        if signs == b"=" && opening.skip > 0 && content.starts_with(b"(") {
+            return None;
+        }
         let bare = if key.query {
             UnquotedValue::Query
         } else if key.setting && signs == b"=" {
@@ -101,6 +106,11 @@ impl Scanner {
         // `PASSWORD=:$NAME`, and what a part of a URL holds encoded, may be references.
         let given = if signs == b"=" { found.strip_prefix(b":").unwrap_or(found) } else { found };
         if key.query && value::is_encoded_reference(found) {
+            return None;
+        }
+        // ` * @SAE_PASSWORD: attribute for passing a password` of a comment.
+        let about = colon && key.comment && rest.first() == Some(&b' ');
+        if about {
             return None;
         }
         if !value::plausible(key, given, false, rest) {

@@ -46,11 +46,16 @@ pub(super) struct Key {
     pub open: Option<u8>,
     /// It is a setting among others of a connection string: `Server=db;Password=`.
     pub setting: bool,
+    /// It is in brackets, as in `form['password']`.
+    pub indexed: bool,
+    /// It begins a line of a comment in C or Java: behind `*` or `@`.
+    pub comment: bool,
     /// How far its line is indented.
     pub indent: usize,
 }
 
-const HUMAN: [&str; 8] = ["password", "passwd", "passphrase", "passcode", "secret", "pwd", "credential", "credentials"];
+const HUMAN: [&str; 9] =
+    ["password", "passwd", "passphrase", "passcode", "secret", "pwd", "credential", "credentials", "mnemonic"];
 const MACHINE: [&str; 3] = ["token", "apikey", "jwt"];
 /// Words that make `key` the name of a secret.
 const KEYED: [&str; 36] = [
@@ -155,6 +160,7 @@ pub(super) fn preceding_key(text: &[u8], begins: bool) -> Option<Key> {
     let text = text.strip_suffix(b"?").or_else(|| text.strip_suffix(b"+")).unwrap_or(text);
     let text = trim_end(text, b" \t");
     let inner = [&b"]"[..], b"%5D", b"%5d"].iter().find_map(|bracket| text.strip_suffix(*bracket)).unwrap_or(text);
+    let indexed = inner.len() < text.len();
     let (inner, quote) = match inner.split_last() {
         Some((q @ (b'"' | b'\''), rest)) => (rest, Some(*q)),
         // `[password] => …` of PHP.
@@ -201,6 +207,8 @@ pub(super) fn preceding_key(text: &[u8], begins: bool) -> Option<Key> {
         item: matches!(lead.last(), Some(b'{' | b',' | b'[' | b'(' | b';')),
         open: [b'"', b'\''].into_iter().find(|quote| starts && is_open(line, *quote)),
         setting: !loud && quote.is_none() && is_setting(line, name),
+        indexed,
+        comment: starts && (lead.ends_with(b"*") || lead.ends_with(b"* @")),
         indent,
     })
 }
@@ -258,8 +266,10 @@ pub(super) fn may_name(name: &[u8]) -> bool {
         let rest: &[u8] = match (first.to_ascii_lowercase(), second.to_ascii_lowercase()) {
             (b'p', b'w') => b"",
             (b'p', b'a') => b"ss",
+            (b'p', b'h') => b"rase",
             (b's', b'e') => b"cret",
             (b's', b'i') => b"g",
+            (b'm', b'n') => b"emonic",
             (b'c', b'r') => b"ed",
             (b'c', b'o') => b"okie",
             (b't', b'o') => b"ken",
@@ -318,6 +328,9 @@ pub(super) fn kind(name: &str, query: bool) -> Option<Kind> {
     }
     let compound = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
     if HUMAN.contains(&last) || compound(&["password", "passwd", "passphrase", "passwort", "secret"]) {
+        return Some(Kind::Human);
+    }
+    if matches!((before, last), ("seed" | "recovery" | "backup", "phrase" | "words")) {
         return Some(Kind::Human);
     }
     if matches!(last, "pass" | "pw") && !before.is_empty()

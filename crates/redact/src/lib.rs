@@ -12,6 +12,7 @@ mod assignment;
 mod authorization;
 mod bytes;
 mod class;
+mod data;
 mod harmless;
 mod key;
 mod opaque;

@@ -24,6 +24,7 @@ pub(super) fn is_opaque(run: &[u8]) -> bool {
     let mut counts = Counts::default();
     for (at, byte) in run.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|i| run.get(i));
+        // A number that began before the span is one within it, too.
         counts.add(*byte, before.copied());
         if at >= SPAN {
             let (old, next) = (run.get(at - SPAN).copied(), run.get(at - SPAN + 1).copied());
@@ -69,6 +70,8 @@ struct Counts {
     capital: usize,
     digit: usize,
     other: usize,
+    /// How many numbers there are: a name has one at the most, as in `KeyDataX509Cert`.
+    numbers: usize,
     /// How often a letter or digit is of another kind than the one before it, but for a small letter after a capital: words in
     /// names begin so.
     changes: usize,
@@ -86,17 +89,19 @@ impl Counts {
 
     fn add(&mut self, byte: u8, before: Option<u8>) {
         *self.of(byte) += 1;
+        self.numbers += usize::from(byte.is_ascii_digit() && !before.is_some_and(|before| before.is_ascii_digit()));
         self.changes += usize::from(before.is_some_and(|before| differs(before, byte)));
     }
 
     /// Takes out the first character of the span; `next` is the one after it.
     fn remove(&mut self, first: u8, next: u8) {
         *self.of(first) -= 1;
+        self.numbers -= usize::from(first.is_ascii_digit() && !next.is_ascii_digit());
         self.changes -= usize::from(differs(first, next));
     }
 
     fn look_random(&self) -> bool {
-        self.small >= 4 && self.capital >= 4 && self.digit >= 2 && self.other <= 5 && self.changes >= 9
+        self.small >= 4 && self.capital >= 4 && self.numbers >= 2 && self.other <= 5 && self.changes >= 9
     }
 }
 
@@ -142,7 +147,7 @@ mod tests {
         #[case] other: usize,
         #[case] random: bool,
     ) {
-        let counts = Counts { small, capital, digit, other, changes: 9 };
+        let counts = Counts { small, capital, digit, other, numbers: digit, changes: 9 };
         assert_eq!(counts.look_random(), random);
         assert!(!Counts { changes: 8, ..counts }.look_random(), "words change less often");
     }

@@ -5,6 +5,7 @@
 //! whole, so that nothing is found in the middle of one. Must not look beyond the place it is given.
 
 use super::argument;
+use super::data::{self, Data};
 use super::value::{self, MaskEnd};
 use super::window::{Pass, Place, Step};
 use super::{MASK, Rule, WINDOW_LOOKAHEAD, address, class, opaque, pem, plain, shape};
@@ -21,6 +22,8 @@ pub(super) enum Mode {
     Kept(&'static [u8]),
     /// The body of a key block that is kept.
     Public,
+    /// Lines of base64, no longer than that, which are kept.
+    Data(usize),
 }
 
 /// A program whose options take secrets, in the line that is read.
@@ -118,6 +121,15 @@ impl Scanner {
                 }
                 self.mode = Mode::Text;
             }
+            Mode::Data(width) => {
+                let line = data::line(place.ahead, width);
+                if !line.is_some_and(|(_, whole)| whole) {
+                    self.mode = Mode::Text;
+                }
+                if let Some((count, _)) = line {
+                    return Step::Keep(count);
+                }
+            }
             Mode::Public => {
                 if let Some(count) = pem::public_line(place.ahead) {
                     return Step::Keep(count);
@@ -146,6 +158,7 @@ impl Scanner {
                 self.mode = Mode::Text;
                 return Some(count);
             }
+            MaskEnd::Base64 => data::key_len(text),
             MaskEnd::Key { escaped } => pem::body_len(text, escaped).0,
         };
         // What is more than one byte long could be cut by the window: its last bytes are left for the next step.
@@ -257,7 +270,16 @@ impl Scanner {
                 run = run.split(|b| *b == b'/').next().unwrap_or(run);
             }
             let run = run.get(..shape::until_mask(run)).unwrap_or_default();
-            if opaque::is_opaque(run) {
+            if opaque::is_opaque(run) && !is_call(run, text) {
+                match data::of(run, text).filter(|_| !in_url) {
+                    Some(Data::Run) => return self.keep(b"+/_-="),
+                    Some(Data::Lines(width)) => {
+                        self.mode = Mode::Data(width);
+                        return Step::Keep(pem::public_line(text).unwrap_or(run.len()));
+                    }
+                    None if data::is_key(run) => return self.mask(0, MaskEnd::Base64, Rule::PrivateKey),
+                    None => {}
+                }
                 let until = if in_url { MaskEnd::Run(b"+_-") } else { MaskEnd::Run(b"+/_-=") };
                 return self.mask(0, until, Rule::OpaqueRun);
             }
@@ -266,6 +288,14 @@ impl Scanner {
         self.program = program(word, self.program).or(self.program);
         Step::Keep(len)
     }
+}
+
+/// Whether a run is the name of a function that is called or declared.
+fn is_call(run: &[u8], text: &[u8]) -> bool {
+    let name = run.first().is_some_and(u8::is_ascii_alphabetic)
+        && run.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let after = text.get(run.len()..).unwrap_or_default();
+    name && after.iter().take(16).find(|byte| **byte != b' ') == Some(&b'(')
 }
 
 /// Whether `://` after this makes it the scheme of a URL.

@@ -77,6 +77,11 @@ const SHAPES: &[Shape] = &[
     ("hvr.", 20, URL_SAFE),
     ("CFPAT-", 24, URL_SAFE),
     ("nfp_", 24, PLAIN),
+    ("vcp_", 20, PLAIN),
+    ("vci_", 20, PLAIN),
+    ("vca_", 20, PLAIN),
+    ("vcr_", 20, PLAIN),
+    ("vck_", 20, PLAIN),
     // Models.
     ("sk-ant-", 16, URL_SAFE),
     ("sk-proj-", 16, URL_SAFE),
@@ -246,6 +251,11 @@ fn webhook(text: &[u8]) -> Option<(usize, MaskEnd)> {
         b"discordapp.com/api/webhooks/",
         b"maker.ifttt.com/trigger/",
     ];
+    // Teams: behind a name of its own for each customer.
+    if let Some(rest) = text.strip_prefix(b"webhookb2/") {
+        let id = rest.get(..8).is_some_and(|id| id.iter().all(u8::is_ascii_hexdigit));
+        return (id && run(rest, b"_-/@") >= 64).then_some((10, MaskEnd::Run(b"_-/@")));
+    }
     matches!(text.first(), Some(b'h' | b'd' | b'm')).then_some(())?;
     let head = HEADS.iter().find(|head| text.starts_with(head))?;
     let rest = text.get(head.len()..)?;

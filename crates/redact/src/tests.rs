@@ -14,6 +14,7 @@ mod blocks;
 mod bounds;
 mod headers;
 mod keys;
+mod machine;
 mod ordinary;
 mod quotes;
 mod registered;
@@ -360,7 +361,6 @@ fn a_secret_longer_than_the_window_is_masked_to_its_end() {
         (format!("password=\"{long}\" x"), "password=\"REDACTED\" x"),
         (format!("API_KEY={long} x"), "API_KEY=REDACTED x"),
         (format!("Bearer {long} x"), "Bearer REDACTED x"),
-        (format!("see {long} x"), "see REDACTED x"),
         (["gh", "p_", &long, " x"].concat(), "REDACTED x"),
         (format!("a://u:{long}@h x"), "a://u:REDACTED x"),
         (

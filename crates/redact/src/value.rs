@@ -35,6 +35,8 @@ pub(super) enum MaskEnd {
         /// The key is in one line, its line breaks escaped.
         escaped: bool,
     },
+    /// Base64 in one or more lines.
+    Base64,
 }
 
 /// What ends a value without quotes.
@@ -200,8 +202,8 @@ fn is_keyword(word: &str) -> bool {
 }
 
 /// Parts of names: a value that holds one is the name of another value.
-const NAMING: [&str; 9] =
-    ["password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "credential", "pwd"];
+const NAMING: [&str; 10] =
+    ["password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "privatekey", "credential", "pwd"];
 
 /// Whether a value may be a secret.
 pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> bool {
@@ -211,11 +213,21 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     let Ok(value) = value else { return true };
     // Before a host it is the password of a URL, before a backslash a header ended there.
     let masked = value.strip_prefix(MASK).is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '\\']));
-    if value.is_empty() || masked || is_reference(value) {
+    // Where brackets end a value, they end it inside.
+    let bracketed = !quoted && after.starts_with(b"]") && is_placeholder(&format!("{value}]"));
+    if value.is_empty() || masked || bracketed || is_reference(value) {
         return false;
     }
     // `kubectl describe secret` tells how long each is.
     if !quoted && value.bytes().all(|b| b.is_ascii_digit()) && after.starts_with(b" bytes") {
+        return false;
+    }
+    // Names of parts of a system, sizes, bits: `VK_PASSWORD = 0x10`, `(1 << 2)`.
+    if !quoted && is_small_number(value) {
+        return false;
+    }
+    // `/etc/nsswitch.conf` says where to look.
+    if key.name == "passwd" && !quoted && value.split_whitespace().next().is_some_and(|word| SOURCES.contains(&word)) {
         return false;
     }
     // A working directory; a file that holds them, as in `GOOGLE_APPLICATION_CREDENTIALS`.
@@ -260,13 +272,14 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     let chosen = digit && key.kind == Kind::Human && key.line;
     let naming = name && !chosen && NAMING.iter().any(|n| lower.contains(n)) && !(digit && value.len() > 24);
     if quoted {
-        return (!naming || digit)
-            && (key.kind == Kind::Human || key.loud || key.query || is_random_enough(value, digit));
+        return (!naming || digit) && (key.kind == Kind::Human || key.query || is_random_enough(value, digit));
     }
     if naming && !(key.loud && digit) || is_expression(value, after) {
         return false;
     }
-    if key.loud || key.query {
+    // A short plain word is no token, whatever the name's letters: `API_TOKEN=bailu`.
+    let word = value.len() < 12 && value.bytes().all(|b| b.is_ascii_alphabetic());
+    if key.query || key.loud && (key.kind == Kind::Human || key.flag || !word) {
         return true;
     }
     if value.bytes().all(|b| b.is_ascii_digit()) && (value.len() < 4 || key.kind == Kind::Machine) {
@@ -276,6 +289,19 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         Kind::Human => digit || !name || value.contains('-') || is_whole(key, value, after),
         Kind::Machine => is_random_enough(value, digit),
         Kind::Authorization | Kind::Cookie => true,
+    }
+}
+
+/// Where a system looks for users.
+const SOURCES: [&str; 9] = ["files", "compat", "db", "systemd", "nis", "nisplus", "ldap", "sss", "hesiod"];
+
+/// A number that no secret is: in decimals of three digits at the most, in hexadecimals of C of eight, with the signs of an expression.
+fn is_small_number(value: &str) -> bool {
+    let value = value.trim_start_matches(['(', '-', '+', '~']).trim_end_matches([')', ';', ',']);
+    let plain = value.trim_end_matches(['u', 'U', 'l', 'L']);
+    match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        Some(digits) => (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        None => (1..=3).contains(&plain.len()) && plain.bytes().all(|b| b.is_ascii_digit()),
     }
 }
 
@@ -292,7 +318,9 @@ fn is_whole(key: &Key, value: &str, after: &[u8]) -> bool {
     let ends = after.iter().find(|b| !matches!(b, b' ' | b'\t' | b'\r')).is_none_or(|b| b"\n,}#&".contains(b));
     let typed =
         value.starts_with(|c: char| c.is_ascii_uppercase()) && !value.ends_with(|c: char| c.is_ascii_uppercase());
-    value.len() > 2 && ((key.first || key.item) && ends && !typed)
+    // `a.user, a.password = user, password` in code.
+    let member = key.item && !key.first && key.name.contains('.');
+    value.len() > 2 && ((key.first || key.item) && ends && !typed && !member)
 }
 
 /// Long enough, and not a plain word. A mask in it does not count: what it stands for did not make a secret of it either.
@@ -300,6 +328,11 @@ fn is_random_enough(value: &str, digit: bool) -> bool {
     let value = value.replace(MASK, "");
     let upper = value.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
     let lower = value.bytes().any(|b| b.is_ascii_lowercase());
+    // `CertificateIssuerPrivateKeyTypes`: words that are joined.
+    let joined = value.trim_start_matches('_').bytes().all(|b| b.is_ascii_alphabetic()) && upper * 4 <= value.len();
+    if joined {
+        return false;
+    }
     let short = value.len() < 6;
     let words = value.bytes().all(|b| b.is_ascii_lowercase() || b"_-.".contains(&b));
     !short && (digit || (upper > 3 && lower && value.len() >= 12) || (value.len() >= 24 && !words))
@@ -326,6 +359,9 @@ pub(super) fn is_reference(value: &str) -> bool {
         || value.starts_with("#{")
         || (value.starts_with('<') && (value.ends_with('>') || value.len() < 3))
         || value.starts_with("%(")
+        || is_placeholder(value)
+        || value.split([':', '/', '@']).all(|part| matches!(part, "%s" | "%d"))
+        || matches!(value, "same-origin" | "include" | "omit")
         || matches!(value, "%s" | "%d" | "%v" | "%q" | "{}" | "?" | "...")
         || value.starts_with("%env(")
         || matches!(value, "process.env" | "os.environ" | "import.meta")
@@ -362,6 +398,16 @@ pub(super) fn is_reference(value: &str) -> bool {
         || all('?')
 }
 
+/// What programs write in place of a secret, in brackets: `[FILTERED]`, `(hidden)`.
+const PLACEHOLDERS: [&str; 9] =
+    ["filtered", "redacted", "masked", "hidden", "removed", "secret", "omitted", "sanitized", "scrubbed"];
+
+fn is_placeholder(value: &str) -> bool {
+    let inner = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let inner = inner.or_else(|| value.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')));
+    inner.is_some_and(|inner| PLACEHOLDERS.contains(&&*inner.to_ascii_lowercase()))
+}
+
 /// The same, each sign of it encoded as in a part of a URL: `%7Btoken%7D`.
 pub(super) fn is_encoded_reference(value: &[u8]) -> bool {
     let signs = [("%24", "$"), ("%7B", "{"), ("%7D", "}"), ("%3C", "<"), ("%3E", ">"), ("%2A", "*")];
@@ -391,6 +437,9 @@ fn is_repeated(value: &str) -> bool {
 /// A call, an index, a member: code, not text.
 fn is_expression(value: &str, after: &[u8]) -> bool {
     let head = value.split(['(', '[', '<', '{']).next().unwrap_or_default();
+    if value.ends_with('-') && after.starts_with(b">") {
+        return true;
+    }
     let opens = head.len() < value.len() || matches!(after.first(), Some(b'(' | b'[' | b'<' | b'{'));
     let path = |text: &str| {
         // `:crypto.random(` of Elixir.
