@@ -2,6 +2,7 @@
 //!
 //! One cancellation for the process. A lost Lease ends it; running commands are left for adoption. Must not decide.
 
+pub mod reference;
 mod wiring;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -21,14 +22,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Config,
     config::{SecretFile, Settings},
-    controllers::state::own_secrets::OwnSecrets,
+    controllers::{error::RESULTS, state::own_secrets::OwnSecrets},
     kubernetes::lease::{Elector, LeaseEnd},
+    lockdown::apply::OUTCOMES,
     serve::health::{self, Readiness},
     telemetry::metrics::Metrics,
 };
 use api::{
     ExecutionPolicy,
     names::{INSTALLATION_CONFIG_MAP, LEASE},
+    reasons::SessionReason,
 };
 
 /// How long what is under way may take to end once a stop was asked for.
@@ -83,14 +86,14 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let stop = CancellationToken::new();
     tokio::spawn(signals(stop.clone())?);
     let readiness = Readiness::new();
-    let metrics = Arc::new(Metrics::new()?);
+    let metrics = Arc::new(Metrics::new(&RESULTS, &OUTCOMES.map(SessionReason::as_str))?);
     if let Some(address) = config.listen {
         let listener = TcpListener::bind(address).await?;
         tracing::info!(address = %listener.local_addr()?, "listening");
         tokio::spawn(health::serve(listener, readiness.clone(), Arc::clone(&metrics), stop.clone()));
     }
     let client = client().await?;
-    let counted = sprites::Config { metrics: Some(metrics.sprites()?), ..config.sprites.clone() };
+    let counted = sprites::Config { metrics: Some(metrics.sprites()), ..config.sprites.clone() };
     // A reconcile that waits for its turn holds a worker: what is held back longer comes again by its own back-off.
     let sprites = sprites::Client::new(counted)?.sent_within(QUEUE_TIMEOUT);
     let secret = SecretFile(config.session_secret_file.clone());

@@ -74,7 +74,13 @@ pub async fn follow(api: Api<ConfigMap>, switch: watch::Sender<Switch>, stop: Ca
         switch.send_if_modified(|old| {
             let changed = *old != now;
             if changed {
-                tracing::info!(from = ?old, to = ?now, "the switch changed");
+                match now {
+                    Switch::On => tracing::info!(from = ?old, "the switch is on"),
+                    Switch::Off => {
+                        tracing::warn!(from = ?old, "the switch is off: nothing starts, running commands are killed");
+                    }
+                    Switch::Frozen => tracing::warn!(from = ?old, "the switch cannot be read: nothing starts"),
+                }
                 *old = now;
             }
             changed

@@ -158,7 +158,7 @@ where
                     Ok(Ok(result)) => result,
                     Ok(Err(_)) | Err(_) => Err(Error::Deadline(DEADLINE)),
                 };
-                metrics.reconciled(kind, result.as_ref().err().map_or("Ok", Error::reason), began.elapsed());
+                metrics.reconciled(kind, result.as_ref().err().map_or("ok", Error::result), began.elapsed());
                 let next = result?;
                 backoff.succeeded(&uid);
                 Ok(match next {

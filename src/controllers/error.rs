@@ -34,6 +34,19 @@ pub enum Error {
     Guest(&'static str),
 }
 
+/// How a reconcile ends, as metrics say it.
+pub const RESULTS: [&str; 9] = [
+    "ok",
+    "outdated",
+    "kubernetes_error",
+    "sprites_error",
+    "exec_error",
+    "no_identity",
+    "insufficient_lease",
+    "deadline",
+    "guest_error",
+];
+
 /// What to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -60,16 +73,17 @@ impl Error {
         }
     }
 
-    /// A word for metrics and logs.
-    pub const fn reason(&self) -> &'static str {
+    /// A word for metrics: one of [`RESULTS`]. Another writer who was first is no error.
+    pub fn result(&self) -> &'static str {
         match self {
-            Self::Kubernetes(_) => "KubernetesError",
-            Self::Sprites(_) => "SpritesError",
-            Self::Exec(_) => "ExecError",
-            Self::NoIdentity(_) => "NoIdentity",
-            Self::InsufficientLease(_) => "InsufficientLease",
-            Self::Deadline(_) => "Deadline",
-            Self::Guest(_) => "GuestError",
+            _ if self.class() == Class::Outdated => "outdated",
+            Self::Kubernetes(_) => "kubernetes_error",
+            Self::Sprites(_) => "sprites_error",
+            Self::Exec(_) => "exec_error",
+            Self::NoIdentity(_) => "no_identity",
+            Self::InsufficientLease(_) => "insufficient_lease",
+            Self::Deadline(_) => "deadline",
+            Self::Guest(_) => "guest_error",
         }
     }
 }

@@ -14,6 +14,8 @@ mod plan;
 mod report;
 mod status;
 
+pub use report::is_warning;
+
 use std::sync::Arc;
 
 use kube::ResourceExt;

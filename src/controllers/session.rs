@@ -11,6 +11,8 @@ mod plan;
 mod release;
 mod status;
 
+pub use act::TOLD;
+
 use std::sync::Arc;
 
 use kube::ResourceExt;

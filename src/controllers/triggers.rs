@@ -3,23 +3,52 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ObjectReference};
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::context::Context;
+use super::{
+    context::Context,
+    events::{self, Notice},
+};
 use crate::access::tenant::Tenant;
 use crate::{
     access::switch::Switch,
     kubernetes::scope::{Changes, Scoped},
 };
-use api::{ExecutionPolicy, Run};
+use api::{ExecutionPolicy, Run, names::SWITCH_CONFIG_MAP};
 use rules::outcome::Stop;
 
-/// The switch starts and stops everything.
+/// What Events and the gauge say of the switch.
+pub const SWITCH: [(Switch, &str, &str); 3] = [
+    (Switch::On, "SwitchOn", "code execution is on"),
+    (Switch::Off, "SwitchOff", "code execution is off: nothing starts, running commands are killed"),
+    (Switch::Frozen, "SwitchFrozen", "the switch could not be read for 10s: nothing starts, nothing is killed"),
+];
+
+/// The switch starts and stops everything; its changes are told as Events of its ConfigMap, but for the first reading.
 pub async fn switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, stop: CancellationToken) {
+    let mut known = None;
     loop {
+        let now = *switch.borrow_and_update();
+        context.metrics.set_switch(now == Switch::On, now == Switch::Frozen);
+        if known.is_some_and(|known| known != now)
+            && let Some((_, reason, note)) = SWITCH.iter().find(|(switch, ..)| *switch == now)
+        {
+            let config = ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("ConfigMap".to_owned()),
+                name: Some(SWITCH_CONFIG_MAP.to_owned()),
+                namespace: Some(context.settings.operator_namespace.clone()),
+                ..ObjectReference::default()
+            };
+            let notice = Notice { warning: now != Switch::On, reason, action: "Switch", note: (*note).to_owned() };
+            let publishing = Arc::clone(&context);
+            // Beside the stop that it tells of.
+            tokio::spawn(async move { events::publish(&publishing.client, &publishing.metrics, config, notice).await });
+        }
+        known = known.or(Some(now).filter(|now| *now != Switch::Frozen)).map(|_| now);
         tokio::select! {
             changed = switch.changed() => match changed {
                 Ok(()) => context.wake_everything(),

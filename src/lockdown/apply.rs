@@ -48,6 +48,15 @@ impl From<sprites::Error> for LockFailure {
     }
 }
 
+/// How a lockdown ends, as metrics say it.
+pub const OUTCOMES: [SessionReason; 5] = [
+    SessionReason::LockedDown,
+    SessionReason::RulesDiffer,
+    SessionReason::UrlPublic,
+    SessionReason::PlatformDenied,
+    SessionReason::PlatformUnavailable,
+];
+
 impl LockFailure {
     /// What kind of failure it is.
     pub fn kind(&self) -> Failure {
@@ -66,6 +75,7 @@ impl LockFailure {
         match self {
             Self::Differs(_) => SessionReason::RulesDiffer,
             Self::UrlPublic => SessionReason::UrlPublic,
+            Self::Platform(error) if error.denied_with().is_some() => SessionReason::PlatformDenied,
             Self::Replaced | Self::Guest(_) | Self::Platform(_) | Self::Exec(_) => SessionReason::PlatformUnavailable,
         }
     }

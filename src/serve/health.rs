@@ -5,11 +5,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    extract::{RawQuery, State},
+    http::{HeaderName, StatusCode, header::CONTENT_TYPE},
+    routing::get,
+};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{self, Metrics};
 
 /// What keeps the operator from being ready, by part; nothing: ready.
 #[derive(Debug, Clone)]
@@ -73,15 +78,24 @@ pub async fn serve(
     axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-async fn ready(State(shared): State<Shared>) -> (StatusCode, String) {
-    match shared.readiness.report() {
+/// `?verbose` also tells what is wrong and keeps nobody from being ready: a rollout that mends it must not be blocked by it.
+async fn ready(State(shared): State<Shared>, RawQuery(query): RawQuery) -> (StatusCode, String) {
+    let (status, mut text) = match shared.readiness.report() {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         Err(obstacles) => (StatusCode::SERVICE_UNAVAILABLE, obstacles),
+    };
+    if query.is_some_and(|query| query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="))) {
+        text.push_str(if shared.metrics.sprites().is_token_rejected() {
+            "[-]sprites-api: it rejects the operator's token (401): check the Secret that holds it (does not affect readiness)\n"
+        } else {
+            "[+]sprites-api ok\n"
+        });
     }
+    (status, text)
 }
 
-async fn text(State(shared): State<Shared>) -> Result<String, StatusCode> {
-    shared.metrics.text().map_err(|error| {
+async fn text(State(shared): State<Shared>) -> Result<([(HeaderName, &'static str); 1], String), StatusCode> {
+    shared.metrics.text().map(|text| ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text)).map_err(|error| {
         tracing::error!(%error, "metrics could not be rendered");
         StatusCode::INTERNAL_SERVER_ERROR
     })

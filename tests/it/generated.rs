@@ -56,6 +56,11 @@ fn the_reference_is_what_the_types_render() {
 }
 
 #[test]
+fn the_page_of_metrics_is_what_the_code_registers() {
+    committed("docs/metrics.md", &sprite_operator::app::reference::metrics().unwrap());
+}
+
+#[test]
 fn rendering_twice_gives_the_same() {
     assert_eq!(api::reference().unwrap(), api::reference().unwrap());
     let yaml = || api::crds().unwrap().iter().map(|(_, crd)| api::to_yaml(crd).unwrap()).collect::<Vec<_>>();

@@ -15,6 +15,7 @@
 
 mod adversary;
 mod crashes;
+mod day_two;
 mod egress;
 mod generated;
 mod output;

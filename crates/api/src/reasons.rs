@@ -144,6 +144,59 @@ string_enum! {
     }
 }
 
+impl RunReason {
+    /// Whether a Run with this reason is over.
+    pub const fn is_terminal(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Started)
+    }
+
+    /// Whether a Run with this reason was refused: its phase is Denied.
+    pub const fn is_denial(self) -> bool {
+        match self {
+            Self::InvalidSpec
+            | Self::LimitExceeded
+            | Self::SessionSuspended
+            | Self::SessionHeld
+            | Self::AuthorizationDenied
+            | Self::AuthorizationUnavailable
+            | Self::IdentityUnprotected
+            | Self::PolicyNotFound
+            | Self::PolicyNotReady
+            | Self::PolicyNotApplicable
+            | Self::TenantNotEnabled
+            | Self::KillSwitchOff
+            | Self::BlockedCommand
+            | Self::PathEscape
+            | Self::InvalidEnvironment
+            | Self::TooLarge
+            | Self::QuotaConcurrency
+            | Self::QuotaDaily
+            | Self::QuotaSessions
+            | Self::QueueTimeout
+            | Self::SessionMismatch => true,
+            Self::Waiting
+            | Self::Started
+            | Self::Completed
+            | Self::NonZeroExit
+            | Self::Timeout
+            | Self::OutputLimitExceeded
+            | Self::Killed
+            | Self::NotStarted
+            | Self::StartDeadlineExceeded
+            | Self::SandboxBroken
+            | Self::SessionDeleted
+            | Self::FileError
+            | Self::OutcomeUnknown
+            | Self::CancelRequested
+            | Self::KillSwitch
+            | Self::Suspended
+            // A policy that is suspended refuses and stops.
+            | Self::PolicySuspended
+            | Self::Deleted => false,
+        }
+    }
+}
+
 string_enum! {
     /// Where a session stands.
     SessionPhase {
@@ -210,6 +263,8 @@ string_enum! {
         PlatformUnavailable,
         /// The platform account is full.
         PlatformCapacity,
+        /// The Sprites API rejects the operator's token.
+        PlatformDenied,
         /// The session secret is missing or too short.
         SecretMissing,
         /// The session is suspended.

@@ -66,6 +66,7 @@ pub const fn of_session(reason: SessionReason) -> Option<Anomaly> {
         | SessionReason::NotOurs
         | SessionReason::PlatformUnavailable
         | SessionReason::PlatformCapacity
+        | SessionReason::PlatformDenied
         | SessionReason::SecretMissing
         | SessionReason::Suspended
         | SessionReason::Held

@@ -65,6 +65,31 @@ pub(super) enum CallKind {
 }
 
 impl CallKind {
+    /// Every kind.
+    pub(super) const ALL: [Self; 21] = [
+        Self::Create,
+        Self::Get,
+        Self::List,
+        Self::Update,
+        Self::Delete,
+        Self::Restart,
+        Self::PolicyGet,
+        Self::PolicySet,
+        Self::ExecStart,
+        Self::ExecAttach,
+        Self::ExecList,
+        Self::Kill,
+        Self::FileRead,
+        Self::FileWrite,
+        Self::FileList,
+        Self::FileDelete,
+        Self::ServiceList,
+        Self::ServiceDelete,
+        Self::CheckpointList,
+        Self::CheckpointCreate,
+        Self::CheckpointRestore,
+    ];
+
     /// A short fixed word for a metrics label and a span.
     pub(super) const fn as_str(self) -> &'static str {
         match self {

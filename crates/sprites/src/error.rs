@@ -178,6 +178,11 @@ impl Error {
         }
     }
 
+    /// The status with which the service rejected our token: 401 or 403.
+    pub const fn denied_with(&self) -> Option<u16> {
+        if let Self::Denied { status, .. } = self { Some(*status) } else { None }
+    }
+
     /// How long the service asks us to wait; at most 10 minutes, never zero.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

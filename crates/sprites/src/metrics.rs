@@ -16,7 +16,8 @@ pub struct Metrics {
     held: IntCounterVec,
     waits: HistogramVec,
     waiting: IntGauge,
-    under_way: IntGauge,
+    in_flight: IntGauge,
+    token_rejected: IntGauge,
     exec_ends: IntCounterVec,
 }
 
@@ -29,7 +30,10 @@ impl Metrics {
         };
         let metrics = Self {
             calls: HistogramVec::new(
-                seconds("sprites_call_seconds", "One attempt of a call of the Sprites API, by kind and outcome."),
+                seconds(
+                    "sprites_call_duration_seconds",
+                    "One attempt of a call of the Sprites API, by kind and outcome.",
+                ),
                 &["call", "outcome"],
             )?,
             retries: IntCounterVec::new(
@@ -41,11 +45,15 @@ impl Metrics {
                 &["priority", "reason"],
             )?,
             waits: HistogramVec::new(
-                seconds("sprites_wait_seconds", "How long calls waited for their turn, by priority."),
+                seconds("sprites_wait_duration_seconds", "How long calls waited for their turn, by priority."),
                 &["priority"],
             )?,
             waiting: IntGauge::new("sprites_waiting", "Calls that wait for their turn.")?,
-            under_way: IntGauge::new("sprites_under_way", "Calls that were let go and are not over.")?,
+            in_flight: IntGauge::new("sprites_in_flight", "Calls that were let go and are not over.")?,
+            token_rejected: IntGauge::new(
+                "sprites_token_rejected",
+                "1 while the Sprites API rejects the token (401), by the last answer.",
+            )?,
             exec_ends: IntCounterVec::new(
                 Opts::new("sprites_exec_ends_total", "Execs by how they ended: exit, or how the connection was lost."),
                 &["end"],
@@ -56,14 +64,44 @@ impl Metrics {
         registry.register(Box::new(metrics.held.clone()))?;
         registry.register(Box::new(metrics.waits.clone()))?;
         registry.register(Box::new(metrics.waiting.clone()))?;
-        registry.register(Box::new(metrics.under_way.clone()))?;
+        registry.register(Box::new(metrics.in_flight.clone()))?;
+        registry.register(Box::new(metrics.token_rejected.clone()))?;
         registry.register(Box::new(metrics.exec_ends.clone()))?;
+        metrics.begin();
         Ok(metrics)
     }
 
+    /// Series that most alerts and graphs begin with, at zero; those of rarer outcomes come with the first of their kind.
+    fn begin(&self) {
+        for kind in CallKind::ALL {
+            drop(self.calls.with_label_values(&[kind.as_str(), "ok"]));
+            drop(self.calls.with_label_values(&[kind.as_str(), "unknown"]));
+            drop(self.retries.with_label_values(&[kind.as_str(), "unknown"]));
+        }
+        for priority in Priority::ALL {
+            drop(self.waits.with_label_values(&[priority.as_str()]));
+            for reason in ["full", "paused", "late"] {
+                drop(self.held.with_label_values(&[priority.as_str(), reason]));
+            }
+        }
+        for end in ["exit", "dropped"] {
+            drop(self.exec_ends.with_label_values(&[end]));
+        }
+    }
+
     pub(super) fn called(&self, kind: CallKind, outcome: Result<(), &Error>, took: Duration) {
+        match outcome {
+            Ok(()) => self.token_rejected.set(0),
+            Err(error) if error.denied_with() == Some(401) => self.token_rejected.set(1),
+            Err(_) => {}
+        }
         let outcome = outcome.map_or_else(Error::kind, |()| "ok");
         self.calls.with_label_values(&[kind.as_str(), outcome]).observe(took.as_secs_f64());
+    }
+
+    /// Whether the last answer that tells said that the token is rejected.
+    pub fn is_token_rejected(&self) -> bool {
+        self.token_rejected.get() == 1
     }
 
     pub(super) fn retried(&self, kind: CallKind, after: &Error) {
@@ -80,7 +118,7 @@ impl Metrics {
 
     pub(super) fn load(&self, (waiting, under_way): (usize, usize)) {
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-        self.under_way.set(i64::try_from(under_way).unwrap_or(i64::MAX));
+        self.in_flight.set(i64::try_from(under_way).unwrap_or(i64::MAX));
     }
 
     pub(super) fn exec_ended(&self, end: &'static str) {

@@ -1,6 +1,11 @@
 //! Reports a Run's progress: status, then an Event. Must not decide what it says.
 
-use api::{Run, RunStatus};
+use std::time::Duration;
+
+use api::{
+    Run, RunStatus,
+    reasons::{RunPhase, RunReason},
+};
 use kube::{Resource, ResourceExt};
 use rules::anomaly;
 
@@ -38,18 +43,67 @@ pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, E
     Ok(wait.next)
 }
 
-/// One Event a Run, at its end; only for anomalies where the policy says so.
+/// Whether the end of a Run is told as a warning: anomalies, refusals, and what the operator or the platform owes.
+pub fn is_warning(phase: RunPhase, reason: RunReason) -> bool {
+    anomaly::of_run(reason).is_some()
+        || phase == RunPhase::Denied
+        || matches!(reason, RunReason::StartDeadlineExceeded | RunReason::SandboxBroken | RunReason::NotStarted)
+}
+
+/// One log line and one Event a Run, at its end; the Event only for anomalies where the policy says so.
 pub async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
-    let Some(reason) = new.reason else { return };
+    let (Some(phase), Some(reason)) = (new.phase, new.reason) else { return };
     context.metrics.run_finished(reason.as_str());
+    let policy = new.policy.as_ref().map_or("", |policy| policy.name.as_str());
+    let ms = new.execution.as_ref().and_then(|execution| execution.duration_ms);
+    if let Some(ms) = ms {
+        context.metrics.run_took(Duration::from_millis(ms));
+    }
+    // Nothing of its content: no command, no output, no message.
+    tracing::info!(
+        namespace = o.run.namespace().unwrap_or_default(),
+        run = o.run.name_any(),
+        uid = o.uid,
+        session = o.session_name,
+        policy,
+        phase = phase.as_str(),
+        reason = reason.as_str(),
+        ms,
+        "Run finished"
+    );
     let notice = Notice {
-        warning: anomaly::of_run(reason).is_some(),
+        warning: is_warning(phase, reason),
         reason: reason.as_str(),
         action: "Run",
         note: new.message.clone().unwrap_or_default(),
     };
     let quiet = matches!(&o.session_policy, PolicyView::Ready(policy) if policy.only_anomalies);
-    if notice.warning || !quiet {
+    if anomaly::of_run(reason).is_some() || !quiet {
         events::publish(&context.client, &context.metrics, o.run.object_ref(&()), notice).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(RunPhase::Succeeded, RunReason::Completed, false)]
+    #[case(RunPhase::Failed, RunReason::NonZeroExit, false)]
+    #[case(RunPhase::Cancelled, RunReason::CancelRequested, false)]
+    #[case(RunPhase::Failed, RunReason::Timeout, true)]
+    #[case(RunPhase::Failed, RunReason::StartDeadlineExceeded, true)]
+    #[case(RunPhase::Failed, RunReason::SandboxBroken, true)]
+    #[case(RunPhase::Denied, RunReason::PolicyNotFound, true)]
+    #[case(RunPhase::Denied, RunReason::InvalidSpec, true)]
+    #[case(RunPhase::Unknown, RunReason::OutcomeUnknown, true)]
+    fn refusals_and_what_somebody_must_look_at_are_warnings(
+        #[case] phase: RunPhase,
+        #[case] reason: RunReason,
+        #[case] warning: bool,
+    ) {
+        assert_eq!(is_warning(phase, reason), warning);
     }
 }

@@ -240,23 +240,35 @@ async fn report(context: &Context, o: &Observed, session: &SandboxSession, draft
     Ok(())
 }
 
-/// One Event a transition that people wait for or must know of.
+/// Transitions that people wait for or must know of, and whether these are warnings.
+pub const TOLD: [(SessionReason, bool); 8] = [
+    (SessionReason::LockedDown, false),
+    (SessionReason::RulesDiffer, true),
+    (SessionReason::UrlPublic, true),
+    (SessionReason::LockdownLost, true),
+    (SessionReason::NotOurs, true),
+    (SessionReason::PlatformCapacity, true),
+    (SessionReason::PlatformDenied, true),
+    (SessionReason::SecretMissing, true),
+];
+
+/// One Event and one log line a transition of [`TOLD`].
 async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSessionStatus, new: &SandboxSessionStatus) {
     let reason = |status: &SandboxSessionStatus| status.conditions.get("Ready").map(|c| c.reason.clone());
     let ready = new.conditions.get("Ready");
     let (Some(condition), true) = (ready, reason(old) != reason(new)) else { return };
-    let told = [
-        (SessionReason::LockedDown, false),
-        (SessionReason::RulesDiffer, true),
-        (SessionReason::UrlPublic, true),
-        (SessionReason::LockdownLost, true),
-        (SessionReason::NotOurs, true),
-        (SessionReason::PlatformCapacity, true),
-        (SessionReason::SecretMissing, true),
-    ];
-    if let Some((word, warning)) = told.iter().find(|(word, _)| word.as_str() == condition.reason) {
-        let notice =
-            Notice { warning: *warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
-        events::publish(&context.client, &context.metrics, session.object_ref(&()), notice).await;
+    let Some((word, warning)) = TOLD.iter().find(|(word, _)| word.as_str() == condition.reason) else { return };
+    let (namespace, name) = (session.namespace().unwrap_or_default(), session.name_any());
+    if *warning {
+        tracing::warn!(
+            namespace,
+            session = name,
+            reason = word.as_str(),
+            message = condition.message,
+            "session not ready"
+        );
     }
+    let notice =
+        Notice { warning: *warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
+    events::publish(&context.client, &context.metrics, session.object_ref(&()), notice).await;
 }

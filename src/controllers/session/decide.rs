@@ -93,10 +93,9 @@ pub fn decide(o: &Observed) -> Plan {
         };
     };
     match (&sprite.id, &o.live) {
-        (_, Live::Unknown(kind)) => {
-            let message = format!("the platform gave no answer about the Sprite ({kind})");
+        (_, Live::Unknown(why)) => {
             let next = if obstacle.is_some() { after(60) } else { after(3) };
-            Plan::report(degraded(&status, SessionReason::PlatformUnavailable, message), next)
+            Plan::report(degraded(&status, why.reason(), why.to_string()), next)
         }
         (_, Live::Present(live)) if !live.ours => {
             let message = "a Sprite of our name does not carry our labels; it is left alone".to_owned();

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 
 use super::{
     needs::{needs_policy_read, sprite_to_observe},
-    observed::{Live, Observed, Timing},
+    observed::{Live, NoAnswer, Observed, Timing},
 };
 use crate::{
     config::SecretProblem,
@@ -92,6 +92,7 @@ async fn look(sprites: &sprites::Client, name: &str, labels: &[String; 3], rules
 }
 
 fn unknown(error: &sprites::Error) -> Live {
-    tracing::info!(%error, "the platform gave no answer about a Sprite");
-    Live::Unknown(error.kind().to_owned())
+    // Told once as a transition of the session, not at each look.
+    tracing::debug!(%error, "no usable answer about a Sprite");
+    Live::Unknown(NoAnswer::of(error))
 }

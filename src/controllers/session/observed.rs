@@ -1,8 +1,8 @@
 //! What a session's decision rests on. Types only: must not read anything.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use api::SandboxSession;
+use api::{SandboxSession, reasons::SessionReason};
 use k8s_openapi::jiff::Timestamp;
 
 use super::super::state::session_activity::SessionActivity;
@@ -68,8 +68,50 @@ pub enum Live {
     NotAsked,
     /// There is none of that name. One answer is not yet the truth.
     Absent,
-    /// No answer that says anything.
-    Unknown(String),
+    /// No answer that says anything about the Sprite.
+    Unknown(NoAnswer),
     /// There is one.
     Present(LiveSprite),
+}
+
+/// Why the platform's answer says nothing about a Sprite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// It rejects the operator's token, with this status.
+    Denied(u16),
+    /// The kind of error.
+    Other(&'static str),
+}
+
+impl NoAnswer {
+    /// What an error of the client says.
+    pub fn of(error: &sprites::Error) -> Self {
+        match error.denied_with() {
+            Some(status) => Self::Denied(status),
+            None => Self::Other(error.kind()),
+        }
+    }
+
+    /// The word for it.
+    pub const fn reason(&self) -> SessionReason {
+        match self {
+            Self::Denied(_) => SessionReason::PlatformDenied,
+            Self::Other(_) => SessionReason::PlatformUnavailable,
+        }
+    }
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(401) => {
+                f.write_str("the Sprites API rejects the operator's token (401): check the Secret that holds it")
+            }
+            Self::Denied(status) => write!(
+                f,
+                "the Sprites API does not let the operator's token do this ({status}): check which organization the token is for"
+            ),
+            Self::Other(kind) => write!(f, "the Sprites API gave no usable answer ({kind}); trying again"),
+        }
+    }
 }

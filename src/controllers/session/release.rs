@@ -48,8 +48,9 @@ pub fn release(o: &Observed) -> Plan {
     };
     match (&sprite.id, &o.live) {
         (_, Live::NotAsked) => Plan::without_report(Effect::Nothing, after(1)),
-        (_, Live::Unknown(kind)) => {
-            Plan::report(draft(&format!("the platform gave no answer about the Sprite ({kind})")), after(3))
+        (_, Live::Unknown(why)) => {
+            let draft = StatusDraft { reason: why.reason(), ..draft(&why.to_string()) };
+            Plan::report(draft, after(3))
         }
         (_, Live::Present(live)) if live.ours => {
             let effect = Effect::Destroy { name: sprite.name, id: live.id.clone() };

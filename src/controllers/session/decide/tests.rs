@@ -9,7 +9,10 @@ use kube::api::ObjectMeta;
 use rstest::rstest;
 
 use super::*;
-use crate::controllers::session::{observed::Timing, release::STOPPING};
+use crate::controllers::session::{
+    observed::{NoAnswer, Timing},
+    release::STOPPING,
+};
 use crate::{access::tenant::Tenant, controllers::state::session_activity::SessionActivity, policy::compile::compile};
 use api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec};
 use rules::egress::{ReadRule, Rule, Ruleset};
@@ -244,9 +247,14 @@ fn a_sleeping_sprite_is_left_asleep_until_somebody_wants_it() {
 #[test]
 fn no_answer_is_not_absence_and_one_absence_is_not_loss() {
     let proved = || with(Some("i"), Some(locked(NOW - 10)));
-    let plan = decide(&observed(proved(), Live::Unknown("Timeout".into())));
+    let plan = decide(&observed(proved(), Live::Unknown(NoAnswer::Other("timeout"))));
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformUnavailable));
     assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"), "nothing is forgotten");
+    let plan = decide(&observed(proved(), Live::Unknown(NoAnswer::Denied(401))));
+    assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformDenied));
+    assert!(
+        plan.draft.unwrap().message.ends_with("rejects the operator's token (401): check the Secret that holds it")
+    );
     let plan = decide(&observed(proved(), Live::Absent));
     assert_eq!(plan.remember, Some(Remember::AbsentSince(at(NOW))));
     assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
@@ -273,7 +281,7 @@ fn another_instance_under_our_name_starts_from_nothing() {
 #[case("nothing was asked for", session(None), Live::NotAsked, Effect::RemoveFinalizer)]
 #[case("ours is destroyed", with(Some("i"), None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into() })]
 #[case("a late one is destroyed, too", with(None, None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into() })]
-#[case("no answer", with(Some("i"), None), Live::Unknown("x".into()), Effect::Nothing)]
+#[case("no answer", with(Some("i"), None), Live::Unknown(NoAnswer::Other("unknown")), Effect::Nothing)]
 #[case("absent once", with(Some("i"), None), Live::Absent, Effect::Nothing)]
 #[case("a create may be on its way", with(None, None), Live::Absent, Effect::Nothing)]
 #[case("our instance, labels taken off", with(Some("i"), None), Live::Present(LiveSprite { ours: false, ..live() }), Effect::Nothing)]

@@ -61,23 +61,23 @@ async fn calls_are_counted_by_kind_and_outcome_and_no_label_names_anything() {
 
     let lines = series(&registry);
     for expected in [
-        "sprites_call_seconds call=create outcome=ok 1",
-        "sprites_call_seconds call=get outcome=absent 1",
-        "sprites_call_seconds call=get outcome=unknown 1",
-        "sprites_call_seconds call=list outcome=protocol 1",
-        "sprites_call_seconds call=list outcome=ok 1",
-        "sprites_call_seconds call=policy_set outcome=ok 1",
-        "sprites_call_seconds call=file_read outcome=file 1",
+        "sprites_call_duration_seconds call=create outcome=ok 1",
+        "sprites_call_duration_seconds call=get outcome=absent 1",
+        "sprites_call_duration_seconds call=get outcome=unknown 1",
+        "sprites_call_duration_seconds call=list outcome=protocol 1",
+        "sprites_call_duration_seconds call=list outcome=ok 1",
+        "sprites_call_duration_seconds call=policy_set outcome=ok 1",
+        "sprites_call_duration_seconds call=file_read outcome=file 1",
         // The one that woke it, and three more.
-        "sprites_call_seconds call=exec_start outcome=ok 4",
-        "sprites_call_seconds call=kill outcome=ok 1",
-        "sprites_call_seconds call=delete outcome=ok 1",
+        "sprites_call_duration_seconds call=exec_start outcome=ok 4",
+        "sprites_call_duration_seconds call=kill outcome=ok 1",
+        "sprites_call_duration_seconds call=delete outcome=ok 1",
         "sprites_retries_total after=unknown call=get 1",
         "sprites_retries_total after=protocol call=list 1",
         "sprites_exec_ends_total end=exit 2",
         "sprites_exec_ends_total end=closed 1",
         "sprites_exec_ends_total end=dropped 1",
-        "sprites_wait_seconds priority=delete 1",
+        "sprites_wait_duration_seconds priority=delete 1",
     ] {
         assert!(lines.iter().any(|line| line == expected), "no {expected:?} in {lines:#?}");
     }
