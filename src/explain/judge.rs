@@ -12,7 +12,7 @@ use crate::policy::bounds;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::{PolicyReason, RunReason};
 use redact::Redactor;
-use rules::command::{self, CommandText, DenyList};
+use rules::command::{CommandText, DenyList};
 use rules::egress::{self, Demand, EgressError, Mode, Pattern, PatternError, Rule, matching};
 use rules::environment::{self, EnvironmentError};
 use rules::path::{self, PathError};
@@ -248,10 +248,11 @@ fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
         let message = format!("the command has {} bytes, the policy allows {limit}: make it smaller", command.len());
         return Judgement::refuse(RunReason::LimitExceeded.as_str(), "Size", message);
     }
+    let text = CommandText::new(command);
     match DenyList::new(&spec.commands.deny) {
         Ok(list) => {
-            if let Some(expression) = list.denies(&CommandText::new(command)) {
-                let message = format!("the command matches `{expression}`, which the policy denies");
+            if let Some(denial) = list.denies(&text) {
+                let message = format!("{denial}, which the policy denies");
                 return Judgement::refuse(RunReason::BlockedCommand.as_str(), "Expression", message);
             }
         }
@@ -261,12 +262,13 @@ fn command_of(command: &str, spec: &ExecutionPolicySpec) -> Judgement {
             return Judgement::refuse(RunReason::PolicyNotReady.as_str(), "PolicyNotReady", message);
         }
     }
-    match command::forbidden_target(command) {
-        Some(finding) => {
-            let judgement =
-                Judgement::refuse(RunReason::BlockedCommand.as_str(), finding.zone.as_str(), finding.to_string());
-            Judgement { value: finding.address.into(), ..judgement }
-        }
+    if let Some(finding) = text.forbidden_target() {
+        let judgement =
+            Judgement::refuse(RunReason::BlockedCommand.as_str(), finding.zone.as_str(), finding.to_string());
+        return Judgement { value: finding.address.clone().into(), ..judgement };
+    }
+    match text.unreadable() {
+        Some(why) => Judgement::refuse(RunReason::BlockedCommand.as_str(), "Unreadable", why),
         None => Judgement::accept("", command.len() as u64, ""),
     }
 }

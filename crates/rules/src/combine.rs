@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::{
-    command::{CommandText, DenyList},
+    command::{CommandText, Denial, DenyList},
     egress::Ruleset,
     environment::{self, EnvironmentError},
     limits::Limits,
@@ -138,8 +138,8 @@ fn allows(policy: &Terms<'_>, name: &str) -> bool {
 
 impl Effective<'_> {
     /// Expressions that a command matches: the first of each policy, with its name.
-    pub fn denies<'s>(&'s self, command: &'s CommandText<'s>) -> impl Iterator<Item = (&'s str, &'s str)> {
-        self.deny.iter().filter_map(move |(policy, list)| list.denies(command).map(|expression| (*policy, expression)))
+    pub fn denies<'s>(&'s self, command: &'s CommandText<'_>) -> impl Iterator<Item = (&'s str, Denial<'s>)> {
+        self.deny.iter().filter_map(move |(policy, list)| list.denies(command).map(|denial| (*policy, denial)))
     }
 
     /// The variables of a command that sets `own` ones.

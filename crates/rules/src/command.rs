@@ -7,7 +7,6 @@ mod analysis;
 mod host;
 mod lexer;
 mod options;
-mod plain;
 mod program;
 mod script;
 mod target;
@@ -97,10 +96,33 @@ impl DenyList {
     }
 
     /// The first expression that a command matches, as it is written or as its programs get it.
-    pub fn denies(&self, command: &CommandText<'_>) -> Option<&str> {
-        let first = |text: &str| self.set.matches(text).into_iter().next();
-        let first = first(command.written).or_else(|| first(&command.plain))?;
-        self.set.patterns().get(first).map(String::as_str)
+    pub fn denies<'s>(&'s self, command: &'s CommandText<'_>) -> Option<Denial<'s>> {
+        let first = |text: &str| {
+            let first = self.set.is_match(text).then(|| self.set.matches(text).into_iter().next()).flatten()?;
+            self.set.patterns().get(first).map(String::as_str)
+        };
+        let written = first(command.written).map(|expression| Denial { expression, read: None });
+        written.or_else(|| {
+            let read = |line: &'s String| Some(Denial { expression: first(line)?, read: Some(line) });
+            command.pipelines.iter().find_map(read)
+        })
+    }
+}
+
+/// A command that an expression denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Denial<'s> {
+    /// The expression.
+    pub expression: &'s str,
+    /// The part of the command that it matches as a shell reads it, where the command as it is written does not match.
+    pub read: Option<&'s str>,
+}
+
+impl std::fmt::Display for Denial<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(read) = self.read else { return write!(f, "the command matches `{}`", self.expression) };
+        let shown = read.get(..read.floor_char_boundary(200)).unwrap_or_default();
+        write!(f, "the command matches `{}` where a shell reads it as `{shown}`", self.expression)
     }
 }
 
@@ -120,18 +142,42 @@ fn margin(expression: &str) -> Option<ExpressionError> {
     (expression.contains('\n') && !verbose).then(|| ExpressionError::LineBreak(expression.to_owned()))
 }
 
-/// A command, as deny expressions see it.
+/// A command that was read once: what deny expressions match, and the target that it may not have.
 #[derive(Debug, Clone)]
 pub struct CommandText<'c> {
     written: &'c str,
-    plain: String,
+    pipelines: Vec<String>,
+    cut: bool,
+    finding: Option<Finding>,
 }
 
 impl<'c> CommandText<'c> {
-    /// Reads a command: continued lines are joined, quotes and backslashes resolved, scripts in shells in shells and values of
-    /// variables that the text itself sets are put in.
+    /// Reads a command: continued lines are joined, quotes and backslashes resolved; scripts that it hands to shells and values of
+    /// variables that the text itself sets are read, too.
     pub fn new(command: &'c str) -> Self {
-        Self { written: command, plain: plain::of(command) }
+        let effort = host::Budget::new();
+        let mut analysis = Analysis::new(&effort, command.len());
+        let finding = analysis.shell(command, 0).map(|hit| {
+            // A refusal is read by others than who wrote the command: a password before the host is none of theirs.
+            let mut word = Redactor::default().redact(&hit.word).text.into_owned();
+            word.truncate(word.floor_char_boundary(200));
+            Finding { zone: hit.target.zone, word, address: hit.target.name }
+        });
+        let (pipelines, cut) = analysis.pipelines();
+        Self { written: command, pipelines, cut, finding }
+    }
+
+    /// The first target that it may not have.
+    pub const fn forbidden_target(&self) -> Option<&Finding> {
+        self.finding.as_ref()
+    }
+
+    /// Why it is refused without being read to its end: what is not read cannot be judged.
+    pub fn unreadable(&self) -> Option<&'static str> {
+        self.cut.then_some(
+            "the command runs scripts within scripts, or repeats values of variables, for too long to be judged: write it out, or put \
+             its scripts into files first",
+        )
     }
 }
 
@@ -160,14 +206,10 @@ const fn what(zone: Zone) -> &'static str {
     }
 }
 
-/// The first target in a command that it may not have.
-pub fn forbidden_target(command: &str) -> Option<Finding> {
-    let effort = host::Budget::new();
-    let hit = Analysis::new(&effort).shell(command, 0)?;
-    // A refusal is read by others than who wrote the command: a password before the host is none of theirs.
-    let mut word = Redactor::default().redact(&hit.word).text.into_owned();
-    word.truncate(word.floor_char_boundary(200));
-    Some(Finding { zone: hit.target.zone, word, address: hit.target.name })
+/// The first target of a command that it may not have.
+#[cfg(test)]
+fn forbidden_target(command: &str) -> Option<Finding> {
+    CommandText::new(command).forbidden_target().cloned()
 }
 
 #[cfg(test)]
@@ -179,7 +221,7 @@ mod tests {
     #[test]
     fn a_command_is_denied_by_the_first_expression_it_matches() {
         let list = DenyList::new(&["\\bnc\\b".to_owned(), "rm -rf".to_owned()]).unwrap();
-        assert_eq!(list.denies(&CommandText::new("timeout 5 nc example.com 1")), Some("\\bnc\\b"));
+        assert_eq!(list.denies(&CommandText::new("timeout 5 nc example.com 1")).unwrap().expression, "\\bnc\\b");
         assert_eq!(list.denies(&CommandText::new("echo sync")), None);
     }
 
@@ -210,13 +252,61 @@ mod tests {
         assert!(list.denies(&CommandText::new("curl example.com; ls sh")).is_none());
     }
 
+    #[rstest]
+    #[case::fed("cat <<'E' | sh\nr\\m -rf x\nE")]
+    #[case::said("echo 'r\\m -rf x' | sh")]
+    #[case::written("cat >f <<'E'\nr\\m -rf x\nE\nsh f")]
+    #[case::of_another_user("su -c 'r\\m -rf x'")]
+    #[case::split("env -S 'r\\m -rf x'")]
+    #[case::watched("watch 'r\\m -rf x'")]
+    #[case::later("trap 'r\\m -rf x' EXIT")]
+    #[case::found("find . -exec sh -c 'r\\m -rf y' \\;")]
+    #[case::behind_arithmetic("(( x = 1 << 3 ))\nr\\m -rf x")]
+    #[case::behind_long_values(&format!("a={}; : $a $a $a $a $a; r\\m -rf x", "y".repeat(2000)))]
+    fn a_script_is_read_wherever_it_is_run(#[case] command: &str) {
+        let list = DenyList::new(&[r"\brm\s+-rf\b".to_owned()]).unwrap();
+        assert!(list.denies(&CommandText::new(command)).is_some(), "{:?}", CommandText::new(command));
+    }
+
+    #[rstest]
+    #[case::two_commands(r"\bapt\s+install\b", "command -v apt && install -m 755 x /usr/local/bin/x")]
+    #[case::a_folder(r"\bgit\s+push\b", "cd ~/src/git && push --all")]
+    #[case::a_manual(r"\bgit\s+push\b", "man bash -c 'git \"push\"'")]
+    fn words_of_two_commands_are_none_of_one(#[case] expression: &str, #[case] command: &str) {
+        let list = DenyList::new(&[expression.to_owned()]).unwrap();
+        let written = regex::Regex::new(expression).unwrap().is_match(command);
+        assert!(!written && list.denies(&CommandText::new(command)).is_none(), "{:?}", CommandText::new(command));
+    }
+
     #[test]
-    fn what_is_matched_grows_no_more_than_the_text() {
-        let value = "x".repeat(1000);
-        let text = format!("a={value}; {}", "echo $a$a$a$a; ".repeat(2000));
-        assert!(CommandText::new(&text).plain.len() <= 2 * text.len() + plain::SLACK);
-        let nested = format!("{}true{}", "sh -c \"$(".repeat(500), ")\"".repeat(500));
-        assert!(CommandText::new(&nested).plain.len() <= 2 * nested.len() + plain::SLACK);
+    fn a_refusal_says_how_the_command_was_read() {
+        let list = DenyList::new(&["rm -rf".to_owned()]).unwrap();
+        let text = CommandText::new("rm -rf x");
+        assert_eq!(list.denies(&text).unwrap().to_string(), "the command matches `rm -rf`");
+        let text = CommandText::new("echo a; r\\m -rf x");
+        assert_eq!(
+            list.denies(&text).unwrap().to_string(),
+            "the command matches `rm -rf` where a shell reads it as `rm -rf x`"
+        );
+    }
+
+    #[rstest]
+    #[case::evaluated("eval \"$a\";", 10)]
+    #[case::here_documents("sh <<E\n$a\nE\n", 12)]
+    #[case::in_shells("sh -c \"$a\";", 12)]
+    fn what_runs_itself_again_and_again_is_given_up_and_refused(#[case] piece: &str, #[case] count: usize) {
+        let command = format!("a='{}'; eval \"$a\"", piece.repeat(count));
+        let text = CommandText::new(&command);
+        assert!(text.unreadable().is_some());
+        assert!(text.pipelines.iter().map(String::len).sum::<usize>() <= 8 * command.len() + (256 << 10));
+    }
+
+    #[test]
+    fn long_commands_are_read_to_their_end() {
+        let script = "for f in a b c; do echo \"$f\" | sed 's/a/b/' >> out.txt; done\n".repeat(1000);
+        assert!(CommandText::new(&script).unreadable().is_none());
+        let nested = format!("bash -c '{}'", script.replace('\'', "\""));
+        assert!(CommandText::new(&nested).unreadable().is_none());
     }
 
     #[rstest]

@@ -178,14 +178,14 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
     // One that is too long is not read: time is spent on what may run.
     let readable = Some(bash.command.as_str()).filter(|_| length <= effective.limits.command).unwrap_or_default();
     let text = command::CommandText::new(readable);
-    for (policy, expression) in effective.denies(&text) {
-        complain(
-            RunReason::BlockedCommand,
-            format!("the command matches `{expression}`, which ExecutionPolicy {policy} denies"),
-        );
+    for (policy, denial) in effective.denies(&text) {
+        complain(RunReason::BlockedCommand, format!("{denial}, which ExecutionPolicy {policy} denies"));
     }
-    if let Some(finding) = command::forbidden_target(readable) {
+    if let Some(finding) = text.forbidden_target() {
         complain(RunReason::BlockedCommand, finding.to_string());
+    }
+    if let Some(why) = text.unreadable() {
+        complain(RunReason::BlockedCommand, why.to_owned());
     }
     let directory = bash.cwd.as_deref().map_or_else(|| Ok(path::ROOT.to_owned()), path::directory);
     if let Err(error) = &directory {

@@ -25,15 +25,63 @@ pub(super) struct Analysis<'e> {
     /// Texts written to files by here-documents.
     files: HashMap<String, String>,
     effort: &'e Budget,
+    /// The pipelines that were read, as their programs get them.
+    pipelines: Vec<String>,
+    /// How many bytes of scripts may still be read: a script may be run by itself, again and again.
+    to_read: usize,
+    /// How many bytes of pipelines may still be kept.
+    to_keep: usize,
+    /// There was more than that.
+    cut: bool,
 }
+
+/// What the least script counts, so that not too many are read.
+const LEAST_SCRIPT: usize = 64;
 
 /// Words of the shell that stand before a command.
 const KEYWORDS: [&str; 14] =
     ["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "esac", "!", "{", "}", "coproc"];
 
 impl<'e> Analysis<'e> {
-    pub(super) fn new(effort: &'e Budget) -> Self {
-        Self { variables: Variables::new(), files: HashMap::new(), effort }
+    /// For a command of so many bytes.
+    pub(super) fn new(effort: &'e Budget, len: usize) -> Self {
+        Self {
+            variables: Variables::new(),
+            files: HashMap::new(),
+            effort,
+            pipelines: Vec::new(),
+            to_read: 16 * len + (256 << 10),
+            to_keep: 8 * len + (256 << 10),
+            cut: false,
+        }
+    }
+
+    /// The pipelines that were read, and whether there were more than are read.
+    pub(super) fn pipelines(self) -> (Vec<String>, bool) {
+        (self.pipelines, self.cut)
+    }
+
+    /// Remembers pipelines as a line each: words joined by one blank, redirections, ` | ` between commands.
+    fn remember(&mut self, commands: &[Simple]) {
+        let mut line = String::new();
+        for command in commands {
+            line.push_str(&command.words.join(" "));
+            for (operator, word) in &command.redirects {
+                line.extend([" ", operator, " ", word]);
+            }
+            if command.piped {
+                line.push_str(" | ");
+                continue;
+            }
+            let line = std::mem::take(&mut line);
+            match self.to_keep.checked_sub(line.len() + 1) {
+                Some(left) => self.to_keep = left,
+                None => self.cut = true,
+            }
+            if !self.cut {
+                self.pipelines.push(line);
+            }
+        }
     }
 
     /// The first target of a text of shell commands.
@@ -41,7 +89,13 @@ impl<'e> Analysis<'e> {
         if depth > DEPTH {
             return None;
         }
+        let Some(left) = self.to_read.checked_sub(text.len().max(LEAST_SCRIPT)) else {
+            self.cut = true;
+            return None;
+        };
+        self.to_read = left;
         let commands = lexer::commands(text, &mut self.variables, depth);
+        self.remember(&commands);
         let mut fed: Vec<String> = Vec::new();
         for command in &commands {
             if let Some(hit) = command.inner.iter().find_map(|inner| self.shell(inner, depth + 1)) {
@@ -88,7 +142,7 @@ impl<'e> Analysis<'e> {
     }
 
     /// Leaves out keywords and assignments.
-    pub(super) fn skip_keywords(words: &[String]) -> &[String] {
+    fn skip_keywords(words: &[String]) -> &[String] {
         let mut words = words;
         while let Some((first, rest)) = words.split_first() {
             if matches!(first.as_str(), "for" | "select" | "case") {

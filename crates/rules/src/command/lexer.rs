@@ -115,6 +115,10 @@ impl<'t, 'v> Lexer<'t, 'v> {
                     self.here_documents();
                 }
                 '#' => self.skip_line(),
+                '(' if self.arithmetic() > 0 => {
+                    self.at += self.arithmetic();
+                    self.end(false);
+                }
                 ';' | '(' | ')' => {
                     self.at += 1;
                     self.end(false);
@@ -132,6 +136,14 @@ impl<'t, 'v> Lexer<'t, 'v> {
         }
         self.end(false);
         self.commands
+    }
+
+    /// Bytes of `(( … ))`, whose `<<` begins no here-document; none where it is a shell in a shell.
+    fn arithmetic(&self) -> usize {
+        let Some(inner) = self.rest().strip_prefix("((") else { return 0 };
+        let signs = |c: char| c.is_ascii_alphanumeric() || "_ \t+-*/%<>=!&|^~?:,$[]#".contains(c);
+        let len = inner.find(|c| !signs(c)).unwrap_or(inner.len());
+        if inner.get(len..).is_some_and(|rest| rest.starts_with("))")) { len + 4 } else { 0 }
     }
 
     fn rest(&self) -> &'t str {
