@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use self::analysis::Analysis;
 pub use self::target::Zone;
+use crate::egress::hostname::is_invisible;
 use redact::Redactor;
 
 /// Largest compiled size of all expressions of one policy, in bytes.
@@ -37,6 +38,13 @@ pub enum ExpressionError {
         .0.escape_debug(), *.1 as u32
     )]
     Control(String, char),
+    /// Holds a character that nobody sees or that looks like a blank and is none, as text pasted from a page has it.
+    #[error(
+        "commands.deny: `{}` holds U+{:04X}, which is not seen or looks like a blank and is hardly in any command: write a blank or \
+         nothing in its place, or \\x{{{:X}}} where it is meant",
+        .0.escape_debug(), *.1 as u32, *.1 as u32
+    )]
+    Invisible(String, char),
     /// White space at an end, as a block of YAML leaves it there: the expression would match hardly any command.
     #[error(
         "commands.deny: `{}` {}s with white space, which a command hardly ever has there: write the expression on one line, in single \
@@ -72,6 +80,11 @@ impl DenyList {
         for expression in expressions {
             if let Some(control) = expression.chars().find(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
                 errors.push(ExpressionError::Control(expression.clone(), control));
+                continue;
+            }
+            let is_strange = |c: &char| is_invisible(*c) || c.is_whitespace() && !c.is_ascii();
+            if let Some(strange) = expression.chars().find(is_strange) {
+                errors.push(ExpressionError::Invisible(expression.clone(), strange));
                 continue;
             }
             if let Some(error) = margin(expression) {
@@ -128,17 +141,17 @@ impl std::fmt::Display for Denial<'_> {
 
 /// What in the white space of an expression lets commands pass that it is meant to deny.
 fn margin(expression: &str) -> Option<ExpressionError> {
-    // Byte order marks and zero-width spaces are seen as little as blanks.
-    let blank = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}');
-    if expression.starts_with(blank) {
+    if expression.starts_with(char::is_whitespace) {
         return Some(ExpressionError::Margin(expression.to_owned(), "begin"));
     }
-    if expression.ends_with(blank) {
+    if expression.ends_with(char::is_whitespace) {
         return Some(ExpressionError::Margin(expression.to_owned(), "end"));
     }
     // With the flag `x`, white space says nothing.
-    let flags = expression.strip_prefix("(?").and_then(|rest| rest.split_once(')')).map_or("", |(flags, _)| flags);
-    let verbose = flags.bytes().all(|b| b.is_ascii_alphabetic()) && flags.contains('x');
+    let flags =
+        expression.strip_prefix("(?").and_then(|rest| rest.split_once([')', ':'])).map_or("", |(flags, _)| flags);
+    let verbose =
+        flags.split('-').next().is_some_and(|set| set.bytes().all(|b| b.is_ascii_alphabetic()) && set.contains('x'));
     (expression.contains('\n') && !verbose).then(|| ExpressionError::LineBreak(expression.to_owned()))
 }
 
@@ -312,8 +325,12 @@ mod tests {
     #[rstest]
     #[case::block_scalar("\\bssh\\b\n", "ends with white space")]
     #[case::indented("  \\bssh\\b", "begins with white space")]
-    #[case::no_break_space("\\bssh\\b\u{a0}", "ends with white space")]
-    #[case::zero_width("\u{feff}\\bssh\\b", "begins with white space")]
+    #[case::no_break_space("\\bssh\\b\u{a0}", "holds U+00A0")]
+    #[case::no_break_space_inside("rm\u{a0}-rf", "write a blank or nothing in its place, or \\x{A0} where it is meant")]
+    #[case::zero_width("\u{feff}\\bssh\\b", "holds U+FEFF")]
+    #[case::zero_width_inside("s\u{200b}sh", "holds U+200B")]
+    #[case::bidirectional("a\u{202e}b", "holds U+202E")]
+    #[case::negated_flag("(?i-x)\n\\bssh\\b", "has a line break")]
     #[case::two_lines("\\bssh\\b\n\\bscp\\b", "has a line break")]
     #[case::verbose_block("(?x)\n\\bssh\\b\n", "ends with white space")]
     fn white_space_that_would_let_commands_pass_is_refused(#[case] expression: &str, #[case] why: &str) {
@@ -323,7 +340,12 @@ mod tests {
 
     #[test]
     fn white_space_inside_is_part_of_an_expression() {
-        let list = DenyList::new(&["rm -rf".to_owned(), "(?ix)\n \\bssh\\b # of any case\n |scp".to_owned()]).unwrap();
+        let list = DenyList::new(&[
+            "rm -rf".to_owned(),
+            "(?ix)\n \\bssh\\b # of any case\n |scp".to_owned(),
+            "(?x-i:\n a\n)".to_owned(),
+        ])
+        .unwrap();
         assert!(list.denies(&CommandText::new("SSH example.com")).is_some());
         assert!(list.denies(&CommandText::new("rm -rf x")).is_some());
     }
