@@ -55,6 +55,9 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
     if (args.raw || args.diff) && args.kind != Kind::Text {
         return Err("--raw and --diff are for `explain text`".to_owned());
     }
+    if args.strict && args.kind != Kind::Policy {
+        return Err("--strict is for `explain policy`".to_owned());
+    }
     if args.raw && args.file.is_some() {
         return Err("explain text: name a FILE or give --raw, not both".to_owned());
     }

@@ -122,7 +122,10 @@ fn unread(error: &serde_saphyr::Error, text: &str) -> ManifestError {
         let digits = line.split(word).nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
         digits.and_then(|digits| digits.parse().ok())
     };
-    if let (Some(row), Some(column)) = (number("line "), number("column "))
+    let is_of_signs =
+        ["anchor", "alias", "tag", "directive", "unexpected character"].iter().any(|word| line.contains(word));
+    if is_of_signs
+        && let (Some(row), Some(column)) = (number("line "), number("column "))
         && let Some(said) = unquoted::at(text, row, column)
     {
         return ManifestError::Form(said);

@@ -16,6 +16,8 @@ use api::reasons::RunReason;
 use rules::egress::Rule;
 use rules::limits::Limits;
 
+/// Most values without quotes that are named.
+const NAMED: usize = 20;
 /// The fields of metadata.
 const METADATA: [&str; 15] = [
     "annotations",
@@ -97,12 +99,14 @@ impl Manifests {
     /// From a file in YAML or JSON with any number of documents.
     pub fn read(text: &str, open_allowed: bool) -> Result<Self, ManifestError> {
         let mut read = Self::default();
+        let unquoted = unquoted::find(text);
+        let mut empty = unquoted.empty.into_iter().take(NAMED);
         for document in documents::split(text)? {
             match document {
                 Document::Policy(value) => {
                     let mut report = PolicyReport::of(value, open_allowed);
                     if report.complaints.iter().any(|complaint| complaint.contains(shape::NOTHING)) {
-                        report = unquoted::empty(text).into_iter().fold(report, PolicyReport::refused);
+                        report = empty.by_ref().fold(report, PolicyReport::refused);
                     }
                     if !report.name.is_empty() && read.policies.iter().any(|other| other.name == report.name) {
                         let name = shown(&report.name);
@@ -116,6 +120,10 @@ impl Manifests {
                 Document::Other(name) => read.others.push(name),
                 Document::Unreadable(error) => read.unreadable.push(error),
             }
+        }
+        // Lines of a file are nobody's alone: the first policy tells of them.
+        if let Some(first) = read.policies.first_mut() {
+            first.notes.extend(unquoted.shortened.into_iter().take(NAMED));
         }
         Ok(read)
     }

@@ -1,13 +1,16 @@
 //! Values that YAML takes for something else because they stand without quotes: `*` begins an alias, `&` an anchor, `!` a tag. PURE.
 //!
-//! Host wildcards and expressions begin so; the parser's own words do not help who wrote one.
+//! Host wildcards and expressions begin so; the parser's own words do not help who wrote one. Reads lines, not YAML: what it says
+//! are hints.
+
+use std::collections::HashSet;
 
 /// What a sign means at the beginning of a value.
 fn meaning(sign: char) -> Option<&'static str> {
     match sign {
         '*' => Some("an alias"),
-        '&' => Some("an anchor, which leaves no value"),
-        '!' => Some("a tag, which leaves no value"),
+        '&' => Some("an anchor"),
+        '!' => Some("a tag"),
         '%' => Some("a directive"),
         '@' | '`' => Some("a reserved sign"),
         _ => None,
@@ -24,17 +27,50 @@ pub(super) fn at(text: &str, line: usize, column: usize) -> Option<String> {
     word.into_iter().chain(values(written)).find_map(|value| said(line, value))
 }
 
-/// The same of each value in a text that is an anchor or a tag and nothing more, so that nothing stands there.
-pub(super) fn empty(text: &str) -> Vec<String> {
-    let mut lines = text.lines().enumerate().peekable();
-    let mut found = Vec::new();
-    while let Some((at, line)) = lines.next() {
-        let indent = |line: &str| line.len() - line.trim_start().len();
-        // An anchor of what stands below it.
-        let holds = lines.peek().is_some_and(|(_, next)| indent(next) > indent(line) && !next.trim().is_empty());
-        if !holds {
-            let alone = values(line).filter(|value| value.starts_with(['&', '!']) && !value.contains(' '));
-            found.extend(alone.filter_map(|value| said(at + 1, value)));
+/// What YAML makes of values in a text that begin with the sign of an anchor or a tag.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Unquoted {
+    /// Such values that are nothing more, so that nothing stands there.
+    pub empty: Vec<String>,
+    /// Such values of which only what follows the first word is left.
+    pub shortened: Vec<String>,
+}
+
+/// Looks for them in the lines of a text; a text in block style is passed over.
+pub(super) fn find(text: &str) -> Unquoted {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let lines: Vec<_> =
+        text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.trim_start().starts_with('#')).collect();
+    let aliases: HashSet<&str> = text
+        .split(|c: char| c.is_whitespace() || "[]{},".contains(c))
+        .filter_map(|word| word.strip_prefix('*'))
+        .collect();
+    let mut found = Unquoted::default();
+    let mut block = None;
+    for (number, (at, line)) in lines.iter().enumerate() {
+        if block.is_some_and(|outer| indent(line) > outer) {
+            continue;
+        }
+        let last = line.split(" #").next().and_then(|line| line.split_whitespace().next_back()).unwrap_or_default();
+        let is_block =
+            last.starts_with(['|', '>']) && last.bytes().skip(1).all(|b| b == b'-' || b == b'+' || b.is_ascii_digit());
+        block = is_block.then(|| indent(line));
+        // An anchor of what stands below it; a list may stand at its key's own indentation.
+        let holds = lines.get(number + 1).is_some_and(|(_, next)| {
+            let is_item = |line: &str| line.trim_start().starts_with("- ");
+            indent(next) > indent(line) || indent(next) == indent(line) && is_item(next) && !is_item(line)
+        });
+        for value in values(line).filter(|value| value.starts_with(['&', '!']) && !value.starts_with("!!")) {
+            match value.split_once(' ') {
+                None if !holds => found.empty.extend(said(at + 1, value)),
+                Some((sign, left)) if !is_block && !aliases.contains(sign.trim_start_matches('&')) => {
+                    let left = left.trim();
+                    found.shortened.extend(
+                        said(at + 1, value).map(|said| format!("{said}; as it stands, `{left}` is left of it")),
+                    );
+                }
+                None | Some(_) => {}
+            }
         }
     }
     found
@@ -88,11 +124,35 @@ mod tests {
         assert_eq!(at(&text, 1, 1), None);
     }
 
+    fn lines(said: &[String]) -> Vec<&str> {
+        said.iter().map(|said| said.split(' ').nth(1).unwrap()).collect()
+    }
+
+    #[rstest]
+    #[case::items("deny:\n- &&\\s*curl\n- !important\n- rm\n", &["2:", "3:"], &[])]
+    #[case::a_key("base: &base\n  a: b\nother: *base\nlast: &end", &["4:"], &[])]
+    #[case::in_brackets("deny: [&a, b]", &["1:"], &[])]
+    #[case::a_list_at_its_keys_indentation("allow: &hosts\n- a\nb: *hosts", &[], &[])]
+    #[case::a_comment_and_a_blank_line_between("allow: &hosts\n\n# those\n  - a\nb: *hosts", &[], &[])]
+    #[case::block_style("script: |\n  - &a\n\n  - !b c\nx: &a", &["5:"], &[])]
+    #[case::shortened("deny:\n- && rm\n- !sudo reboot\n- '&& mv'\n", &[], &["2:", "3:"])]
+    #[case::what_yaml_is_meant("deny:\n- &known rm\n- *known\n- !!str 5\n- a && b", &[], &[])]
+    fn anchors_and_tags_that_nobody_means_are_found(
+        #[case] text: &str,
+        #[case] empty: &[&str],
+        #[case] shortened: &[&str],
+    ) {
+        let found = find(text);
+        assert_eq!(
+            (lines(&found.empty).as_slice(), lines(&found.shortened).as_slice()),
+            (empty, shortened),
+            "{found:?}"
+        );
+    }
+
     #[test]
-    fn an_anchor_or_a_tag_alone_leaves_nothing_and_one_with_a_value_is_what_it_is() {
-        let text =
-            "deny:\n- &&\\s*curl\n- !important\n- &known rm\n- !!str 5\nbase: &base\n  a: b\nother: *base\nlast: &end";
-        let lines: Vec<_> = empty(text).iter().map(|said| said.split(' ').nth(1).unwrap().to_owned()).collect();
-        assert_eq!(lines, ["2:", "3:", "9:"]);
+    fn what_is_left_is_told() {
+        let said = "line 2: `&& rm` begins with `&`, in YAML the sign of an anchor: quote it: \"&& rm\"";
+        assert_eq!(find("deny:\n- && rm").shortened, [format!("{said}; as it stands, `rm` is left of it")]);
     }
 }
