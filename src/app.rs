@@ -201,10 +201,11 @@ async fn settings(client: &Client, config: &Config) -> Result<Settings, AppError
 async fn check_selector(client: &Client, selector: &str) -> Result<(), AppError> {
     let policies: Api<ExecutionPolicy> = Api::all(client.clone());
     match policies.list_metadata(&ListParams::default().labels(selector).limit(1)).await {
-        Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 400 => {
             Err(AppError::Selector { selector: selector.to_owned(), message: status.message.clone() })
         }
+        // Other answers, such as 403, say nothing of the selector: the watch tells of them, and tries again.
+        Ok(_) | Err(kube::Error::Api(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

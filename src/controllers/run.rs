@@ -1,7 +1,7 @@
 //! `Run`: acquire the session, prove, say Running, execute once, report.
 //!
 //! Reconcile starts, stops or observes an execution and returns; the execution is a task of its own, whose end wakes
-//! reconcile, which writes. Must not start anything that is not first licensed in status.
+//! reconcile, which writes. Must not start anything that is not first recorded in status.
 
 mod acquire;
 mod act;

@@ -1,7 +1,7 @@
 //! The Lease that makes one operator work at a time.
 //!
 //! Written by compare-and-swap. A request that cannot be repeated is sent only with more lease left than it may take; a
-//! Lease allows a short overlap all the same, so nothing may rest on it alone. Must not know what is licensed.
+//! Lease allows a short overlap all the same, so nothing may rest on it alone. Must not know what is started.
 
 use std::{sync::Arc, time::Duration};
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_licensed_with_less_lease_left_than_it_may_take() {
+    async fn nothing_starts_with_less_lease_left_than_it_may_take() {
         let (until, receiver) = watch::channel(None);
         let handle = Handle { until: receiver };
         assert_eq!(handle.ensure_time_left(), Err(InsufficientLease));

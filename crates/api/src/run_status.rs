@@ -130,7 +130,7 @@ pub struct Execution {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub id: Option<String>,
-    /// When the start was licensed.
+    /// When the start was recorded, before the command was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// When the end was known.

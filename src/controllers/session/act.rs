@@ -130,10 +130,10 @@ async fn create(
 ) -> Result<Next, Error> {
     let session = Arc::new(apply::within(api.get(&o.session.name_any())).await?);
     let recorded = session.status.as_ref().and_then(|s| s.sprite.as_ref());
-    let licensed = session.uid() == o.session.uid()
+    let is_recorded = session.uid() == o.session.uid()
         && session.metadata.deletion_timestamp.is_none()
         && recorded.is_some_and(|sprite| sprite.name == name && sprite.id.is_none());
-    if !licensed {
+    if !is_recorded {
         return Ok(Next::Change);
     }
     let intended = recorded.cloned();

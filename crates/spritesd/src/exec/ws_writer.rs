@@ -21,7 +21,7 @@ pub(crate) struct WsWriter(mpsc::Sender<Message>);
 pub(crate) struct Gone;
 
 impl WsWriter {
-    /// Writes to `sink` until all outlets are gone; cuts the connection of a client that takes nothing.
+    /// Writes to `sink` until the last writer is dropped; cuts the connection of a client that takes nothing.
     pub(crate) fn start(mut sink: SplitSink<WebSocket, Message>, connection: Connection) -> Self {
         let (sender, mut queue) = mpsc::channel::<Message>(WAITING);
         tokio::spawn(async move {

@@ -56,7 +56,7 @@ pub struct Place {
     pub session_uid: String,
     /// The instance.
     pub instance: String,
-    /// When the start was licensed.
+    /// When the start was recorded, before the command was sent.
     pub started_at: Timestamp,
 }
 
