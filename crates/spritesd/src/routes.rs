@@ -130,6 +130,7 @@ pub(crate) fn router(app: Shared) -> Router {
     Router::new()
         .route("/v1/sprites", get(sprites::list).post(sprites::create))
         .route("/v1/sprites/{name}", get(sprites::get).put(sprites::update).delete(sprites::delete))
+        .layer(middleware::from_fn(control_plane_headers))
         .merge(inside)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
@@ -147,6 +148,16 @@ async fn no_route() -> ApiError {
 
 async fn no_method() -> ApiError {
     ApiError::Text(http::StatusCode::METHOD_NOT_ALLOWED, "method not allowed".into())
+}
+
+/// What answers of the control plane carry, one without a body among them.
+async fn control_plane_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind == "application/json") {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+    }
+    response
 }
 
 /// What answers made inside a Sprite carry.

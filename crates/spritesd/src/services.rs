@@ -295,7 +295,7 @@ impl Sprite {
             ("needs", Some(json!(needs))),
             ("env", (!env.is_empty()).then(|| json!(env))),
             ("dir", dir.as_deref().map(Value::from)),
-            ("http_port", http_port.map(Value::from)),
+            ("http_port", Some(json!(http_port))),
             ("state", Some(self.unit(name).state().describe(name))),
         ];
         journal::object(fields.into_iter().filter_map(|(field, value)| Some((field, value?))))

@@ -55,8 +55,8 @@ pub struct Settings {
     /// Creations in a window, for example `10/1m`; more are refused with 429
     #[arg(long, value_parser = parse_rate, value_name = "COUNT/DURATION")]
     pub create_limit: Option<Rate>,
-    /// What an hour awake costs, in USD: by default 8 vCPU and 4 GB at the published rates
-    #[arg(long, default_value_t = 8.0 * 0.07 + 4.0 * 0.043_75, value_name = "USD")]
+    /// What an hour awake costs, in USD: by default 8 vCPU at 0.07 and 4 GB at 0.04375, as published
+    #[arg(long, default_value_t = 0.735, value_name = "USD")]
     pub price_per_hour: f64,
 }
 
@@ -156,7 +156,9 @@ mod tests {
     fn defaults_are_the_published_ones() {
         let settings = Settings::default();
         assert_eq!((settings.idle_after.as_secs(), settings.fs_on_cold), (30, OnCold::Hang));
-        assert!((settings.price_per_hour - 0.735).abs() < 1e-9);
+        // As `--help` prints it.
+        assert_eq!(settings.price_per_hour.to_string(), "0.735");
+        assert!((8.0f64.mul_add(0.07, 4.0 * 0.043_75) - settings.price_per_hour).abs() < 1e-9);
     }
 
     #[test]

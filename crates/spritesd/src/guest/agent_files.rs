@@ -104,7 +104,8 @@ impl Files {
         let path = write.target.to_string_lossy().into_owned();
         let finish = || {
             let kept = std::fs::metadata(&write.target).ok().map(|found| found.mode() & 0o7777);
-            let mode = mode.or(kept).unwrap_or(DEFAULT_MODE);
+            // As open(2) has it: a mode is for a file that is made.
+            let mode = kept.or(mode).unwrap_or(DEFAULT_MODE);
             write.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
             std::fs::rename(&write.temporary, &write.target)?;
             Ok((Answer::Written { size: write.file.metadata()?.len(), mode }, None))
@@ -201,6 +202,10 @@ mod tests {
         let (answer, _) = files.serve(Request::CommitWrite { ticket, mode: Some(0o600) }, Vec::new());
         assert!(matches!(answer, Answer::Written { size: 4, mode: 0o600 }));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
+
+        let (Answer::Opened { ticket, .. }, Some(_)) = begin(true) else { unreachable!() };
+        let (answer, _) = files.serve(Request::CommitWrite { ticket, mode: Some(0o644) }, Vec::new());
+        assert!(matches!(answer, Answer::Written { size: 0, mode: 0o600 }), "a file that is there keeps its mode");
 
         let (Answer::Opened { ticket, .. }, Some(_)) = begin(true) else { unreachable!() };
         files.serve(Request::AbortWrite { ticket }, Vec::new());

@@ -21,6 +21,14 @@ async fn what_is_written_is_read() {
         "640 sprite 300000\nb.bin\n"
     );
 
+    // A mode is for a file that is made; one that is there keeps its own, wider or narrower.
+    for mode in ["0600", "0777"] {
+        let path = format!("/one/fs/write?path=/workspace/a/b.bin&mode={mode}");
+        let (_, text) = lab.client.call("PUT", &path, data.clone()).await;
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["mode"], "0640", "{mode}");
+    }
+    assert_eq!(lab.client.sh("one", "stat -c %a /workspace/a/b.bin").await, "640\n");
+
     let read = lab.client.request("GET", "/one/fs/read?path=/workspace/a/b.bin", "").await.unwrap();
     assert!(read.bytes().await.unwrap() == data);
 

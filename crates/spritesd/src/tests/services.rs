@@ -51,6 +51,13 @@ fn mark(n: u32) -> String {
 }
 
 #[tokio::test]
+async fn a_service_without_a_port_has_the_field_too() {
+    let lab = Lab::with("one").await;
+    let _ = events(&lab.client, "PUT", "/one/services/plain?duration=0s", &json!({ "cmd": "true" })).await;
+    assert_eq!(service(&lab.client, "/one/services/plain").await.get("http_port"), Some(&Value::Null));
+}
+
+#[tokio::test]
 async fn a_service_is_made_followed_and_goes_on_running() {
     let lab = Lab::with("one").await;
     let body = json!({

@@ -24,6 +24,24 @@ async fn a_created_sprite_is_cold_and_found() {
 }
 
 #[rstest]
+#[case::made("POST", "", r#"{"name":"two"}"#)]
+#[case::found("GET", "/one", "")]
+#[case::listed("GET", "", "")]
+#[case::missing("GET", "/three", "")]
+#[case::refused("POST", "", r#"{"name":"Bad"}"#)]
+#[case::deleted("DELETE", "/one", "")]
+#[tokio::test]
+async fn answers_of_the_control_plane_name_their_character_set(
+    #[case] method: &'static str,
+    #[case] path: &str,
+    #[case] body: &'static str,
+) {
+    let lab = Lab::with("one").await;
+    let answer = lab.client.request(method, path, body).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "application/json; charset=utf-8");
+}
+
+#[rstest]
 #[case(r#"{"name":"Bad"}"#, "invalid sprite name format")]
 #[case(r#"{"name":"../x"}"#, "invalid sprite name format")]
 #[case("{}", "invalid sprite name format")]
