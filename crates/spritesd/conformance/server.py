@@ -87,12 +87,12 @@ def running(program: pathlib.Path):
         (folder / "token").touch(mode=0o600)
         (folder / "token").write_text(token)
         small = ("--network", "none", "--disk-limit", "none")
-        main = stack.enter_context(one(program, folder, tell, "main", "--fs-on-cold", "wake"))
+        main = stack.enter_context(one(program, folder, tell, "main", "--boot", "call", "--fs-on-cold", "wake"))
         # One creation an hour, and it is used.
-        rate = stack.enter_context(one(program, folder, tell, "rate", *small, "--create-limit", "1/1h"))
+        rate = stack.enter_context(one(program, folder, tell, "rate", *small, "--boot", "call", "--create-limit", "1/1h"))
         create(rate, token, "only")
         # One Sprite may run, and it runs: for as long as the exec call is open.
-        busy = stack.enter_context(one(program, folder, tell, "busy", *small, "--running-limit", "1"))
+        busy = stack.enter_context(one(program, folder, tell, "busy", *small, "--boot", "call", "--running-limit", "1"))
         create(busy, token, "busy")
         create(busy, token, "cold")
         stack.enter_context(call(busy, token, "POST", "/v1/sprites/busy/exec?cmd=sleep&cmd=600"))

@@ -59,7 +59,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use cli::{AGENT, LAUNCH};
 pub use faults::{Effect, FaultRule};
 pub use guest::SelfProgram;
-pub use settings::{GroupKind, Limit, NetworkKind, OnCold, Rate, RestorePolicy, Settings};
+pub use settings::{Boot, GroupKind, Limit, NetworkKind, OnCold, Rate, RestorePolicy, Settings};
 
 use connection::{Connection, CuttableListener};
 use faults::Faults;

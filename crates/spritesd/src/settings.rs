@@ -22,6 +22,9 @@ pub struct Settings {
     /// How much longer starting a cold Sprite takes than this machine needs
     #[arg(long, default_value = "0s", value_parser = parse_duration, value_name = "DURATION")]
     pub cold_start: Duration,
+    /// When a new Sprite boots
+    #[arg(long, value_enum, default_value_t = Boot::Create)]
+    pub boot: Boot,
     /// What a file call to a cold Sprite does
     #[arg(long, value_enum, default_value_t = OnCold::Hang)]
     pub fs_on_cold: OnCold,
@@ -58,6 +61,15 @@ pub struct Settings {
     /// What an hour awake costs, in USD: by default 8 vCPU at 0.07 and 4 GB at 0.04375, as published
     #[arg(long, default_value_t = 0.735, value_name = "USD")]
     pub price_per_hour: f64,
+}
+
+/// When a new Sprite boots for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Boot {
+    /// By itself, when it is created
+    Create,
+    /// With the first call that wakes it
+    Call,
 }
 
 /// What a call that needs a running VM does when there is none.

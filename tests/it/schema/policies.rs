@@ -11,8 +11,7 @@ const ADDRESS: &str =
     "write a host name such as api.example.com: IP addresses cannot be allowed or denied by the platform";
 const STAR: &str = "a lone * cannot be listed: set egress.mode to Open or DenyAll instead";
 const NOTHING: &str = "mode DenyAll, the default, allows nothing: set mode to Allowlist, or remove allow and presets";
-const MARGIN: &str =
-    "an expression begins or ends with white space, as a block of YAML leaves it there: write it on one line";
+const MARGIN: &str = "an expression begins or ends with white space, as a block of YAML leaves it there: write it on one line, in single quotes, and \\s where white space is meant";
 const BOTH: &str = "an entry stands in both allow and deny: keep it in one of them";
 
 fn hosts(n: usize) -> Vec<String> {

@@ -294,7 +294,8 @@ async fn what_is_absent_is_filled_in() {
     let found = &answer.body;
     assert_eq!(found["status"], json!({"observedGeneration": -1}), "{}", answer.message());
     assert_eq!(found["spec"]["cancel"], false);
-    assert_eq!(found["spec"]["bash"]["env"], json!([{"name": "A", "value": ""}]));
+    // A default inside a list's item would make every client-side apply of it a change.
+    assert_eq!(found["spec"]["bash"]["env"], json!([{"name": "A"}]));
     for absent in ["timeout", "ttlAfterFinished", "policyRef", "agent"] {
         assert_eq!(found["spec"].get(absent), None, "{absent}");
     }

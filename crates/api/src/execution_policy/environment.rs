@@ -35,7 +35,7 @@ pub(crate) fn env_schema(_: &mut SchemaGenerator) -> Schema {
                 "name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
                     "description": "A letter or underscore, then letters, digits and underscores."},
                 "value": {"type": "string", "maxLength": 32768, "pattern": r"^[^\x00]*$",
-                    "description": "Any text without NUL, at most 32Ki.",
+                    "description": "Any text without NUL, at most 32Ki; empty if absent.",
                     "x-kubernetes-validations": [{"rule": "size(bytes(self)) <= 32768",
                         "message": "a value has at most 32Ki bytes of UTF-8: write a shorter one"}]},
             },
@@ -54,9 +54,9 @@ fn env_names_schema(_: &mut SchemaGenerator) -> Schema {
 #[serde(default, rename_all = "camelCase")]
 pub struct Commands {
     /// Linear-time regular expressions (RE2 syntax, no back-references); a command that matches one is Denied. At
-    /// most 64 of 512 bytes, each without white space at its ends. Matched are the text as written, and the text as a
-    /// shell reads it: continued lines joined, quotes and backslashes resolved, scripts in shells in shells put in. Not
-    /// seen: what only shows at run time (values of variables set elsewhere, globs, aliases, decoded or downloaded
+    /// most 64 of 512 bytes, each without white space at its ends. Matched are the text as written, and each of its
+    /// pipelines as a shell reads it: continued lines joined, quotes and backslashes resolved, also in scripts that it
+    /// gives to shells. Not seen: what only shows at run time (values of variables set elsewhere, globs, aliases, decoded or downloaded
     /// text) and programs in other languages than the shell. The wall is egress, not this list.
     #[schemars(schema_with = "deny_schema")]
     pub deny: Vec<String>,

@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::{App, Shared, states};
 use crate::errors::{ApiError, Limited};
@@ -20,7 +20,8 @@ use crate::faults::{Effect, Fault};
 use crate::lifecycle::Status;
 use crate::names::{is_valid_name, page};
 use crate::registry::CreateError;
-use crate::sprite::Sprite;
+use crate::settings::Boot;
+use crate::sprite::{Sprite, WakeError};
 use crate::store::UrlSettings;
 
 pub(super) const ORGANIZATION: &str = "local";
@@ -125,11 +126,28 @@ pub(super) async fn create(State(app): State<Shared>, body: Bytes) -> Result<(St
     // Not tied to the client: half a creation would leave a name that is neither free nor anybody's.
     let created = tokio::spawn(async move { creating.registry.create(&wanted, labels, settings).await });
     match created.await.map_err(|error| failed(&std::io::Error::other(error), "create"))? {
-        Ok(sprite) => Ok((StatusCode::CREATED, Json(object(&app, &sprite)))),
+        Ok(sprite) => {
+            let answer = (StatusCode::CREATED, Json(object(&app, &sprite)));
+            if app.registry.shared.settings.boot == Boot::Create {
+                boot(sprite);
+            }
+            Ok(answer)
+        }
         Err(CreateError::Limited(limited)) => Err(ApiError::Limited(limited)),
         Err(CreateError::Duplicate) => Err(ApiError::Duplicate(name)),
         Err(CreateError::Io(error)) => Err(failed(&error, "create")),
     }
+}
+
+/// Starts a new Sprite in the background. One that cannot be started stays cold: the next call that wakes it says why.
+fn boot(sprite: Arc<Sprite>) {
+    tokio::spawn(async move {
+        match sprite.wake().await {
+            // Deleted since, or the server stops.
+            Ok(_) | Err(WakeError::Closing) => {}
+            Err(error) => warn!(sprite = sprite.meta().name, %error, "a new sprite stays cold"),
+        }
+    });
 }
 
 pub(super) async fn get(State(app): State<Shared>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {

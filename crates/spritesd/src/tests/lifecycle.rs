@@ -107,6 +107,43 @@ async fn looking_wakes_nothing() {
 }
 
 #[tokio::test]
+async fn a_new_sprite_boots_by_itself_and_falls_asleep() {
+    let lab = Lab::set(&["--boot", "create", "--idle-after", "300ms", "--cold-after", "1h"]).await;
+    let (_, made) = lab.client.json("POST", "", r#"{"name":"one"}"#).await;
+    assert_eq!(made["status"], "cold");
+    reaches(&lab, "one", "running").await;
+    reaches(&lab, "one", "warm").await;
+    lab.server.stop().await;
+}
+
+#[rstest]
+#[case::write("PUT", "/one/fs/write?path=/workspace/a")]
+#[case::list("GET", "/one/fs/list?path=/tmp")]
+#[case::policy("GET", "/one/policy/network")]
+#[tokio::test]
+async fn the_first_call_to_a_new_sprite_waits_for_its_boot_and_no_longer(
+    #[case] method: &'static str,
+    #[case] path: &'static str,
+) {
+    let lab = Lab::set(&["--boot", "create", "--fs-on-cold", "hang", "--supervisor-on-cold", "hang"]).await;
+    lab.client.create("one").await;
+    let answer = tokio::time::timeout(PATIENCE, lab.client.call(method, path, "")).await.unwrap();
+    assert_eq!(answer.0, StatusCode::OK);
+    lab.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_sprite_that_is_deleted_while_it_boots_gives_its_place_back() {
+    let lab = Lab::set(&["--boot", "create", "--running-limit", "1", "--cold-start", "200ms"]).await;
+    lab.client.create("one").await;
+    assert_eq!(lab.client.call("DELETE", "/one", "").await.0, StatusCode::NO_CONTENT);
+    lab.client.create("two").await;
+    reaches(&lab, "two", "running").await;
+    lab.client.sh("two", "true").await;
+    lab.server.stop().await;
+}
+
+#[tokio::test]
 async fn calls_to_a_cold_sprite_hang_or_wake_as_chosen() {
     let lab = Lab::set(&["--fs-on-cold", "hang", "--supervisor-on-cold", "hang"]).await;
     lab.client.create("one").await;

@@ -79,7 +79,7 @@ impl Lab {
     }
 }
 
-/// The settings these flags make; file calls wake unless a test says otherwise.
+/// The settings these flags make; a new Sprite waits for a call, and file calls wake, unless a test says otherwise.
 pub(super) fn settings(flags: &[&str]) -> Settings {
     #[derive(clap::Parser)]
     struct Flags {
@@ -90,6 +90,9 @@ pub(super) fn settings(flags: &[&str]) -> Settings {
     all.extend(flags);
     if !flags.contains(&"--fs-on-cold") {
         all.extend(["--fs-on-cold", "wake"]);
+    }
+    if !flags.contains(&"--boot") {
+        all.extend(["--boot", "call"]);
     }
     <Flags as clap::Parser>::parse_from(all).settings
 }
