@@ -59,7 +59,7 @@ pub struct ExplainArgs {
     /// As if the operator ran with --allow-open-egress.
     #[arg(long)]
     pub allow_open_egress: bool,
-    /// Of `policy`: exit 1 also for a field that has no effect in this version.
+    /// Of `policy`: exit 1 also for notes, such as a field that has no effect in this version.
     #[arg(long)]
     pub strict: bool,
     /// How to write results; a table on a terminal, else JSON lines.

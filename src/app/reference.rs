@@ -17,7 +17,7 @@ const HEAD: &str = "\
 <!-- Generated from src; do not edit. Rewrite it with: make crds -->
 # Metrics and Events
 
-`GET /metrics` at `--listen`. Every series exists from the start. The usual `process_*` metrics are there, too.
+`GET /metrics` at `--listen`. Series with the label values below exist from the start; those of rarer outcomes (`denied`, `rate_limited`, `timeout` …) come with the first of their kind. The usual `process_*` metrics are there, too.
 
 ";
 

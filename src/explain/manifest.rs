@@ -124,6 +124,7 @@ impl Manifests {
         // Lines of a file are nobody's alone: the first policy tells of them.
         if let Some(first) = read.policies.first_mut() {
             first.notes.extend(unquoted.shortened.into_iter().take(NAMED));
+            *first = unquoted.refused.into_iter().take(NAMED).fold(first.clone(), PolicyReport::refused);
         }
         Ok(read)
     }

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 /// What a sign means at the beginning of a value.
 fn meaning(sign: char) -> Option<&'static str> {
     match sign {
-        '*' => Some("an alias"),
-        '&' => Some("an anchor"),
-        '!' => Some("a tag"),
-        '%' => Some("a directive"),
+        '*' => Some("the sign of an alias"),
+        '&' => Some("the sign of an anchor"),
+        '!' => Some("the sign of a tag"),
+        '%' => Some("the sign of a directive"),
         '@' | '`' => Some("a reserved sign"),
         _ => None,
     }
@@ -34,6 +34,8 @@ pub(super) struct Unquoted {
     pub empty: Vec<String>,
     /// Such values of which only what follows the first word is left.
     pub shortened: Vec<String>,
+    /// Those of them that the YAML of `kubectl` cannot read at all, as `&&` is no name of an anchor there.
+    pub refused: Vec<String>,
 }
 
 /// Looks for them in the lines of a text; a text in block style is passed over.
@@ -65,9 +67,15 @@ pub(super) fn find(text: &str) -> Unquoted {
                 None if !holds => found.empty.extend(said(at + 1, value)),
                 Some((sign, left)) if !is_block && !aliases.contains(sign.trim_start_matches('&')) => {
                     let left = left.trim();
-                    found.shortened.extend(
-                        said(at + 1, value).map(|said| format!("{said}; as it stands, `{left}` is left of it")),
-                    );
+                    let name = sign.strip_prefix('&').unwrap_or("tag");
+                    let is_name =
+                        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+                    let (found, what) = if is_name {
+                        (&mut found.shortened, format!("without quotes it means `{left}`"))
+                    } else {
+                        (&mut found.refused, "kubectl cannot read it without quotes".to_owned())
+                    };
+                    found.extend(said(at + 1, value).map(|said| format!("{said}; {what}")));
                 }
                 None | Some(_) => {}
             }
@@ -86,7 +94,13 @@ fn said(line: usize, value: &str) -> Option<String> {
     } else {
         format!("\"{value}\"")
     };
-    Some(format!("line {line}: `{value}` begins with `{sign}`, in YAML the sign of {meaning}: quote it: {quoted}"))
+    Some(format!("line {line}: `{value}` begins with `{sign}`, in YAML {meaning}: quote it: {quoted}"))
+}
+
+/// Without the key before it.
+fn behind_key(text: &str) -> &str {
+    let key = text.split_once(": ").filter(|(key, _)| !key.is_empty() && !key.contains(['[', '"', '\'', ' ']));
+    key.map_or(text, |(_, value)| value.trim_start())
 }
 
 /// The values of a line: behind dashes and a key, or the items of a list in brackets.
@@ -95,11 +109,10 @@ fn values(line: &str) -> impl Iterator<Item = &str> {
     while let Some(item) = rest.strip_prefix("- ") {
         rest = item.trim_start();
     }
-    let key = rest.split_once(": ").filter(|(key, _)| !key.is_empty() && !key.contains(['[', '"', '\'', ' ']));
-    let value = key.map_or(rest, |(_, value)| value.trim_start());
+    let value = behind_key(rest);
     let value = value.split_once(" #").map_or(value, |(value, _)| value).trim_end();
-    let listed = value.strip_prefix('[').map(|list| list.trim_end_matches(']'));
-    listed.unwrap_or(value).split(if listed.is_some() { ',' } else { '\n' }).map(str::trim)
+    let is_flow = value.starts_with(['[', '{']);
+    value.split(move |c: char| is_flow && "[]{},".contains(c)).map(|piece| behind_key(piece.trim()))
 }
 
 #[cfg(test)]
@@ -116,7 +129,7 @@ mod tests {
     #[case::list("  allow: [api.example.com, *.example.com]", "quote it: \"*.example.com\"")]
     #[case::value("region: %iad # here", "`%iad` begins with `%`, in YAML the sign of a directive: quote it: \"%iad\"")]
     #[case::backslash(r"- @\bx", r"quote it: '@\bx'")]
-    #[case::backtick("- - `id`", "`, in YAML the sign of a reserved sign: quote it: \"`id`\"")]
+    #[case::backtick("- - `id`", "`, in YAML a reserved sign: quote it: \"`id`\"")]
     fn the_value_is_named_with_its_quotes(#[case] line: &str, #[case] end: &str) {
         let text = format!("first: line\n{line}\n");
         let said = at(&text, 2, 1).unwrap();
@@ -135,7 +148,8 @@ mod tests {
     #[case::a_list_at_its_keys_indentation("allow: &hosts\n- a\nb: *hosts", &[], &[])]
     #[case::a_comment_and_a_blank_line_between("allow: &hosts\n\n# those\n  - a\nb: *hosts", &[], &[])]
     #[case::block_style("script: |\n  - &a\n\n  - !b c\nx: &a", &["5:"], &[])]
-    #[case::shortened("deny:\n- && rm\n- !sudo reboot\n- '&& mv'\n", &[], &["2:", "3:"])]
+    #[case::shortened("deny:\n- &a rm\n- !sudo reboot\n- '&& mv'\n", &[], &["2:", "3:"])]
+    #[case::shortened_in_brackets("commands: {deny: [ &b rm, 'x' ]}\nb: [&x rm, ls]", &[], &["1:", "2:"])]
     #[case::what_yaml_is_meant("deny:\n- &known rm\n- *known\n- !!str 5\n- a && b", &[], &[])]
     fn anchors_and_tags_that_nobody_means_are_found(
         #[case] text: &str,
@@ -152,7 +166,19 @@ mod tests {
 
     #[test]
     fn what_is_left_is_told() {
-        let said = "line 2: `&& rm` begins with `&`, in YAML the sign of an anchor: quote it: \"&& rm\"";
-        assert_eq!(find("deny:\n- && rm").shortened, [format!("{said}; as it stands, `rm` is left of it")]);
+        let said = "line 2: `&x rm` begins with `&`, in YAML the sign of an anchor: quote it: \"&x rm\"";
+        assert_eq!(find("deny:\n- &x rm").shortened, [format!("{said}; without quotes it means `rm`")]);
+    }
+
+    #[rstest]
+    #[case::item("deny:\n- && rm")]
+    #[case::in_brackets("a: b\ndeny: [ && rm, 'x' ]")]
+    #[case::of_signs("a: b\n- &1.5 rm")]
+    fn what_kubectl_cannot_read_is_refused(#[case] text: &str) {
+        let found = find(text);
+        assert!(
+            found.shortened.is_empty() && found.refused[0].ends_with("kubectl cannot read it without quotes"),
+            "{found:?}"
+        );
     }
 }
