@@ -47,7 +47,7 @@ fn main() {
         std::fs::write(&token, TOKEN).unwrap();
         println!("bench: starting spritesd");
         let mut command = Process::command(test_support::programs::spritesd());
-        command.args(["--listen", "127.0.0.1:0", "--idle-after", "1h", "--token-file"]).arg(&token);
+        command.args(["--listen", "127.0.0.1:0", "--boot", "call", "--idle-after", "1h", "--token-file"]).arg(&token);
         command.arg("--data").arg(dir.path().join("data"));
         let (server, lines) = Process::start(&mut command, 1);
         let url = lines[0].strip_prefix("listening ").unwrap().to_owned();

@@ -31,6 +31,10 @@ impl Daemon {
         let mut command = Process::command(programs::spritesd());
         command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--token-file"]).arg(&token);
         command.arg("--data").arg(data.path().join("sprites")).args(flags);
+        if !flags.contains(&"--boot") {
+            // What wakes a Sprite is what is tested.
+            command.args(["--boot", "call"]);
+        }
         if !flags.contains(&"--fs-on-cold") {
             command.args(["--fs-on-cold", "wake"]);
         }

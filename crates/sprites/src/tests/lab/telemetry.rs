@@ -56,7 +56,8 @@ async fn calls_are_counted_by_kind_and_outcome_and_no_label_names_anything() {
     let mut exec = client.exec(&on, &script("exec sleep 9511")).await.unwrap();
     session(&mut exec).await;
     drop(exec);
-    eventually("the kill", async || series(&registry).iter().any(|line| line.contains("call=kill"))).await;
+    eventually("the kill", async || series(&registry).iter().any(|line| line.ends_with("call=kill outcome=ok 1")))
+        .await;
     client.delete(Target::any("secretname")).await.unwrap();
 
     let lines = series(&registry);
