@@ -27,7 +27,7 @@ pub struct Settings {
     pub verify_interval: Duration,
 }
 
-/// The session secret's file: read anew each time it is needed, which is once a new Sprite.
+/// The session secret's file. Every read opens the file; a read happens once for each new Sprite.
 #[derive(Debug, Clone)]
 pub struct SecretFile(pub PathBuf);
 

@@ -27,7 +27,7 @@ pub const SWITCH: [(Switch, &str, &str); 3] = [
     (Switch::Frozen, "SwitchFrozen", "the switch could not be read for 10s: nothing starts, nothing is killed"),
 ];
 
-/// The switch starts and stops everything; its changes are told as Events of its ConfigMap, but for the first reading.
+/// Requeues everything when the switch changes, and publishes an Event on its ConfigMap for each change after the first read.
 pub async fn switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, stop: CancellationToken) {
     let mut known = None;
     loop {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use sprites::{Awake, ExecError, ExecRequest, Output};
 
-/// Runs a constant of ours; its output is small.
+/// Runs one of the operator's own commands, whose output is small.
 pub async fn trusted(
     sprites: &sprites::Client,
     on: &Awake,

@@ -196,7 +196,7 @@ fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
     for error in environment.as_ref().err().into_iter().flatten() {
         complain(RunReason::InvalidEnvironment, format!("bash.env: {error}"));
     }
-    // An attempt is told as one, whatever else is wrong: a mistake beside it must not hide it from the audit.
+    // A blocked command or an escaping path is the reason even if the Run has other errors, so that the audit trail shows it.
     let attempt =
         |(reason, _): &&(RunReason, String)| matches!(reason, RunReason::BlockedCommand | RunReason::PathEscape);
     let worst = complaints.iter().find(attempt).or_else(|| complaints.first());

@@ -43,7 +43,7 @@ pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, E
     Ok(wait.next)
 }
 
-/// Whether the end of a Run is told as a warning: anomalies, refusals, and what the operator or the platform owes.
+/// Returns whether the Event for a finished Run has type Warning: anomalies, refusals, and failures of the operator or the platform.
 pub fn is_warning(phase: RunPhase, reason: RunReason) -> bool {
     anomaly::of_run(reason).is_some()
         || phase == RunPhase::Denied
