@@ -37,26 +37,27 @@ pub fn metrics() -> Result<String, prometheus::Error> {
         );
     }
     out.push_str("\n## Events\n\nEvents inform; tenants can forge them, so they are no evidence.\n\n");
-    out.push_str("| Object | Reason | Type |\n|---|---|---|\n");
-    let mut row = |object: &str, reason: &str, warning: bool| {
-        let _ = writeln!(out, "| {object} | `{reason}` | {} |", if warning { "Warning" } else { "Normal" });
+    out.push_str("| Object | Reason | Type | What it means |\n|---|---|---|---|\n");
+    let mut row = |object: &str, reason: &str, meaning: &str, warning: bool| {
+        let kind = if warning { "Warning" } else { "Normal" };
+        let _ = writeln!(out, "| {object} | `{reason}` | {kind} | {meaning} |");
     };
     for reason in RunReason::ALL.iter().filter(|reason| reason.is_terminal()) {
         // Refusals are warnings whatever their reason; a policy that is suspended refuses and stops.
         let phase = if reason.is_denial() { RunPhase::Denied } else { RunPhase::Failed };
-        row("Run", reason.as_str(), run::is_warning(phase, *reason));
+        row("Run", reason.as_str(), reason.meaning(), run::is_warning(phase, *reason));
         if *reason == RunReason::PolicySuspended {
-            row("Run that is Denied", reason.as_str(), run::is_warning(RunPhase::Denied, *reason));
+            row("Run that is Denied", reason.as_str(), reason.meaning(), run::is_warning(RunPhase::Denied, *reason));
         }
     }
     for (reason, warning) in session::TOLD {
-        row("SandboxSession", reason.as_str(), warning);
+        row("SandboxSession", reason.as_str(), reason.meaning(), warning);
     }
     for reason in api::reasons::PolicyReason::ALL {
-        row("ExecutionPolicy", reason.as_str(), *reason != api::reasons::PolicyReason::Valid);
+        row("ExecutionPolicy", reason.as_str(), reason.meaning(), *reason != api::reasons::PolicyReason::Valid);
     }
-    for (_, reason, _) in triggers::SWITCH {
-        row("ConfigMap `sprite-operator-switch`", reason, reason != "SwitchOn");
+    for (_, reason, note) in triggers::SWITCH {
+        row("ConfigMap `sprite-operator-switch`", reason, note, reason != "SwitchOn");
     }
     Ok(out)
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// Declares an enum of unit variants with its spelling.
 macro_rules! string_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? $variant:ident),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-        pub enum $name { $($(#[$doc])* $variant),+ }
+        pub enum $name { $($(#[doc = $doc])+ $(#[serde($($serde)+)])? $variant),+ }
 
         impl $name {
             /// Every word, in the order of declaration.
@@ -19,6 +19,11 @@ macro_rules! string_enum {
             /// The word as it is written.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant)),+ }
+            }
+
+            /// What the word means, in one sentence, for documentation.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii()),+ }
             }
         }
 
