@@ -6,6 +6,6 @@
 demo: ; @dev/demo/run
 test: ; @dev/test
 lint: ; @dev/lint
-chart: ; @dev/chart
+chart: ; @dev/chart/run
 crds: ; BLESS=1 cargo test --test it generated
 bench: ; @dev/bench/run

@@ -18,6 +18,7 @@ mod crashes;
 mod day_two;
 mod egress;
 mod generated;
+mod monitoring;
 mod output;
 mod policies;
 mod runs;

@@ -65,13 +65,24 @@ impl ControlPlane {
     }
 }
 
+/// The folder of the programs that dev/controlplane builds.
+fn built() -> PathBuf {
+    let built = Command::new(root().join("dev/controlplane/build")).arg("--print-dir").output().unwrap();
+    PathBuf::from(String::from_utf8(built.stdout).unwrap().trim())
+}
+
 /// The control plane's own kubectl, as the admin.
 pub fn kubectl(kubeconfig: &Path) -> Command {
-    let built = Command::new(root().join("dev/controlplane/build")).arg("--print-dir").output().unwrap();
-    let folder = String::from_utf8(built.stdout).unwrap();
-    let mut kubectl = Command::new(Path::new(folder.trim()).join("kubectl"));
+    let mut kubectl = Command::new(built().join("kubectl"));
     kubectl.env("KUBECONFIG", kubeconfig).current_dir(root());
     kubectl
+}
+
+/// `prometheus` or `promtool`; built when nobody has done so, which takes minutes.
+pub fn prometheus(name: &str) -> PathBuf {
+    let build = Command::new(root().join("dev/controlplane/build")).arg("prometheus").status().unwrap();
+    assert!(build.success(), "dev/controlplane/build prometheus failed");
+    built().join(name)
 }
 
 /// The path of the shared control plane's admin kubeconfig; CRDs, stamping policy and ClusterRole are installed.
