@@ -58,7 +58,7 @@ impl Scanner {
                 .any(|word| line.windows(word.len()).any(|w| w == *word))
         };
         let identified = by && previous.to_ascii_lowercase().ends_with(b"identified");
-        let word = content.iter().take_while(|b| !b"\"'".contains(b)).all(u8::is_ascii_lowercase);
+        let word = content.iter().take_while(|b| !b"\"'".contains(b)).all(u8::is_ascii_alphabetic);
         let told = |quote| quote == b'\'' || !word || last.starts_with(b"B") || account();
         let sql = opening.quote.is_some_and(|(quote, _)| password || identified && told(quote));
         let netrc = password && {

@@ -4,6 +4,7 @@
 //! says [`value`]. Must not look beyond the place it is given.
 
 use super::argument::{attribute, passed, sibling};
+use super::code;
 use super::key::{self, Key, Kind};
 use super::scan::{Mode, Scanner};
 use super::value::{self, MaskEnd, UnquotedValue};
@@ -48,11 +49,11 @@ impl Scanner {
         match key.kind {
             Kind::Authorization => self.authorization(&key, sign, after),
             Kind::Cookie => self.cookie(sign, after, colon),
-            Kind::Human | Kind::Machine => self.value(&key, signs, after, compared),
+            Kind::Human | Kind::Machine => self.value(&key, signs, after, compared, place.behind),
         }
     }
 
-    fn value(&mut self, key: &Key, signs: &[u8], after: &[u8], compared: bool) -> Option<Step> {
+    fn value(&mut self, key: &Key, signs: &[u8], after: &[u8], compared: bool, behind: &[u8]) -> Option<Step> {
         let colon = signs == b":";
         let opening = value::open(after, colon && key.quoted);
         let content = after.get(opening.skip..)?;
@@ -89,7 +90,8 @@ impl Scanner {
             return self.block(key, keep, content);
         }
         // `x.password = (p).next + 1` in code: a shell has no blank there.
-        if signs == b"=" && opening.skip > 0 && content.starts_with(b"(") {
+        let blank = signs == b"=" && opening.skip > 0;
+        if blank && content.starts_with(b"(") {
             return None;
         }
         let bare = if key.query {
@@ -103,6 +105,9 @@ impl Scanner {
         };
         let len = bare.len(content);
         let (found, rest) = content.split_at_checked(len)?;
+        if blank && (code::is_assigned(found, rest) || code::is_unpacked(behind, found, rest)) {
+            return None;
+        }
         // `PASSWORD=:$NAME`, and what a part of a URL holds encoded, may be references.
         let given = if signs == b"=" { found.strip_prefix(b":").unwrap_or(found) } else { found };
         if key.query && value::is_encoded_reference(found) {

@@ -12,6 +12,7 @@ mod assignment;
 mod authorization;
 mod bytes;
 mod class;
+mod code;
 mod data;
 mod harmless;
 mod key;

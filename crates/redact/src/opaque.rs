@@ -16,8 +16,35 @@ pub(super) fn run_len(text: &[u8]) -> usize {
     if len >= SPAN { len + padding } else { len }
 }
 
-/// Whether a run looks random somewhere.
-pub(super) fn is_opaque(run: &[u8]) -> bool {
+/// Whether a run looks random somewhere. A revision in a path says nothing of what stands beside it.
+pub(super) fn is_opaque(mut run: &[u8]) -> bool {
+    while let Some((before, after)) = around_revision(run) {
+        if is_random(before) {
+            return true;
+        }
+        run = after;
+    }
+    is_random(run)
+}
+
+/// What stands before and behind the first part of a path that is a digest of 40 or 64 digits, as Git writes them.
+fn around_revision(run: &[u8]) -> Option<(&[u8], &[u8])> {
+    if run.len() <= SPAN {
+        return None;
+    }
+    let mut at = 0;
+    for part in run.split(|byte| *byte == b'/') {
+        let end = at + part.len();
+        if matches!(part.len(), 40 | 64) && part.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b)) {
+            return Some((run.get(..at)?, run.get(end..)?));
+        }
+        at = end + 1;
+    }
+    None
+}
+
+/// Whether a span of it mixes letters and digits as words do not.
+fn is_random(run: &[u8]) -> bool {
     if run.len() < SPAN {
         return false;
     }

@@ -270,7 +270,7 @@ impl Scanner {
                 run = run.split(|b| *b == b'/').next().unwrap_or(run);
             }
             let run = run.get(..shape::until_mask(run)).unwrap_or_default();
-            if opaque::is_opaque(run) && !is_call(run, text) {
+            if opaque::is_opaque(run) && !is_call(run, text) && !is_encoded_word(run, place) {
                 match data::of(run, text).filter(|_| !in_url) {
                     Some(Data::Run) => return self.keep(b"+/_-="),
                     Some(Data::Lines(width)) => {
@@ -288,6 +288,13 @@ impl Scanner {
         self.program = program(word, self.program).or(self.program);
         Step::Keep(len)
     }
+}
+
+/// Whether a run is the text of an encoded word of a mail's header: `=?utf-8?b?…?=` (RFC 2047).
+fn is_encoded_word(run: &[u8], place: Place<'_>) -> bool {
+    let behind = place.behind;
+    let base64 = behind.ends_with(b"?b?") || behind.ends_with(b"?B?");
+    base64 && place.ahead.get(run.len()..).is_some_and(|after| after.starts_with(b"?="))
 }
 
 /// Whether a run is the name of a function that is called or declared.

@@ -3,6 +3,7 @@
 //! A reference to a secret (`$TOKEN`, `{{ password }}`), a type, a call or the name of another value is none. In doubt it
 //! is one. Must not look further than the place it is given.
 
+use super::code::{is_expression, is_small_number, is_word_or_path};
 use super::key::{self, Key, Kind};
 use super::{MASK, class, opaque, shape};
 
@@ -187,10 +188,10 @@ pub(super) fn closes(after: &[u8]) -> bool {
 }
 
 /// Words that stand for a value or say something about one.
-const KEYWORDS: &str = " and any arg args bool boolean bytes const created data default denied disabled does empty \
-    enabled enter error expired failed false file for from generated has hash hidden in include \
+const KEYWORDS: &str = " and any arg args argument as bool boolean bytes const created data default denied disabled does empty \
+    enabled enter error expired failed false file flag for from generated has hash hidden if in include \
     incorrect input int integer invalid is it key known let line match mismatch missing must name \
-    new nil no none not null number object of off omit on option optional or password provided raw \
+    new nil no none not null number object of off omit on option optional options or password provided raw \
     redacted required response result self sensitive set should str string text the this to too true \
     type unchanged undefined unexpected unknown unset use used using valid value var void was will \
     with wrong yes you your ";
@@ -202,8 +203,19 @@ fn is_keyword(word: &str) -> bool {
 }
 
 /// Parts of names: a value that holds one is the name of another value.
-const NAMING: [&str; 10] =
-    ["password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "privatekey", "credential", "pwd"];
+const NAMING: [&str; 11] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "privatekey",
+    "private_key",
+    "credential",
+    "pwd",
+];
 
 /// Whether a value may be a secret.
 pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> bool {
@@ -238,6 +250,13 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     }
     // A collection begins: `secret: {secretName: x}`.
     if !quoted && value.starts_with(['{', '[']) && value.ends_with(':') {
+        return false;
+    }
+    // An object, a mode: `credentials: kEnumerableProperty`.
+    if !quoted && key.name.ends_with("credentials") && value.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return false;
+    }
+    if quoted && is_word_or_path(value) {
         return false;
     }
     // The quote closed something: `log('token:', token)`.
@@ -294,16 +313,6 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
 
 /// Where a system looks for users.
 const SOURCES: [&str; 9] = ["files", "compat", "db", "systemd", "nis", "nisplus", "ldap", "sss", "hesiod"];
-
-/// A number that no secret is: in decimals of three digits at the most, in hexadecimals of C of eight, with the signs of an expression.
-fn is_small_number(value: &str) -> bool {
-    let value = value.trim_start_matches(['(', '-', '+', '~']).trim_end_matches([')', ';', ',']);
-    let plain = value.trim_end_matches(['u', 'U', 'l', 'L']);
-    match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
-        Some(digits) => (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit()),
-        None => (1..=3).contains(&plain.len()) && plain.bytes().all(|b| b.is_ascii_digit()),
-    }
-}
 
 /// A plain word for a secret. Only one that no rule masks counts: else the text would read otherwise the second time.
 fn speaks_of_a_secret(word: &str) -> bool {
@@ -389,7 +398,7 @@ pub(super) fn is_reference(value: &str) -> bool {
         ]
         .iter()
         .any(|p| value.starts_with(p) && value.is_ascii() && !holds_token(value.as_bytes()))
-        || all('*')
+        || value.trim_start_matches(':').bytes().all(|b| b == b'*')
         || all('x')
         || all('X')
         || all('.')
@@ -432,24 +441,6 @@ fn is_repeated(value: &str) -> bool {
     let mut chars = value.chars();
     let first = chars.next();
     value.len() > 2 && chars.all(|c| Some(c) == first)
-}
-
-/// A call, an index, a member: code, not text.
-fn is_expression(value: &str, after: &[u8]) -> bool {
-    let head = value.split(['(', '[', '<', '{']).next().unwrap_or_default();
-    if value.ends_with('-') && after.starts_with(b">") {
-        return true;
-    }
-    let opens = head.len() < value.len() || matches!(after.first(), Some(b'(' | b'[' | b'<' | b'{'));
-    let path = |text: &str| {
-        // `:crypto.random(` of Elixir.
-        let start = text.starts_with(|c: char| c.is_ascii_alphabetic() || "_&*:".contains(c));
-        start && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:&*>-!?".contains(&b))
-    };
-    let member = value.contains('.') || value.contains("->") || value.contains("::");
-    let segments = value.split(['.', ':', '>', '-']).filter(|s| !s.is_empty());
-    let plain = segments.clone().all(|s| s.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'));
-    (opens && path(head)) || (member && plain && path(value) && segments.count() > 1)
 }
 
 /// Bytes of the line from here on.

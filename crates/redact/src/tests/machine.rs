@@ -81,6 +81,83 @@ fn small_integers_are_no_secrets(#[case] text: &str) {
 }
 
 #[rstest]
+#[case::bit("  GNUTLS_SFLAGS_EXT_MASTER_SECRET = 1<<1,")]
+#[case::bit_with_blanks("\tPKCS_NULL_PASSWORD = 1 << 8,")]
+#[case::sum_of_a_constant("SEC_ERROR_BAD_PASSWORD = SEC_ERROR_BASE + 15,")]
+#[case::constant("DEFAULT_TOKEN = FALLBACK_TOKEN_NAME;")]
+#[case::chain("exports2.CONNECTION_TOKEN_CHARS = exports2.HEADER_CHARS = exports2.TOKEN = void 0;")]
+#[case::first_of_a_list("fds_to_pass = [listener.fileno(), alive_r]")]
+#[case::negation("this._noAuthorization = !req.headers.authorization;")]
+#[case::call("authorization = base64.decodebytes(authorization).\\")]
+#[case::property("    credentials: kEnumerableProperty,")]
+#[case::scheme_of_a_template("  token: `Basic ${Buffer.from('username:password').toString('base64')}`")]
+#[case::bearer_of_a_template("token: `Bearer ${accessKey}`,")]
+#[case::path("held for token: `runs::a_run_executes_once_in_a_sprite`, and more")]
+#[case::counter("context.perl6_token_nesting_level += 1")]
+#[case::type_in_capitals("        private_key: CERTIFICATE_PRIVATE_KEY_TYPES,")]
+#[case::unpacking_a_name("            username, password = split")]
+#[case::unpacking_three("index_url, _, index_url_user_password = index_info")]
+#[case::expression_of_a_shell("_core_token = r'(?:(?:(?:\\^[%s]?)?[^\"%s%s])+)' % (_nl, _nlws)")]
+#[case::colour("    Token:                     \"#f8f8f2\", # class:  ''")]
+#[case::colour_of_three("token: '#fff'")]
+fn code_that_names_a_secret_is_kept(#[case] text: &str) {
+    assert_eq!(redact(text), text);
+}
+
+#[rstest]
+#[case::define("#define OSSL_KDF_PARAM_PASSWORD \"pass\" /* octet string */")]
+#[case::phase("#define SELF_TEST_PHASE_PASS \"Pass\"")]
+#[case::dummy("password = 'pass'")]
+#[case::kind_of_a_block("#define PEM_STRING_SM2PRIVATEKEY \"SM2 PRIVATE KEY\"")]
+#[case::kind_of_another("static const PRIVATE_KEY: &str = \"ENCRYPTED PRIVATE KEY\";")]
+#[case::prose("have the same value for all columns identified by \"aOrderBy\".")]
+#[case::stars("password = \":****\"")]
+#[case::options("--username and --password options instead of via the URL.")]
+#[case::clause("set self._password if they have authentication data.")]
+#[case::clause_of_as("same as 'ident' but set token as Name.Decorator")]
+fn words_for_a_secret_are_none(#[case] text: &str) {
+    assert_eq!(redact(text), text);
+}
+
+#[test]
+fn encoded_words_of_mail_and_revisions_in_addresses_are_kept() {
+    let word = STANDARD.encode(bytes(48)).replace('=', "");
+    for charset in ["utf-8", "iso-2022-jp", "unknown-8bit"] {
+        for kind in ["b", "B"] {
+            let text = format!("Subject: =?{charset}?{kind}?{word}?=\n");
+            assert_eq!(redact(&text), text);
+        }
+    }
+    // Without its end it is no such word.
+    assert!(redact(&format!("=?utf-8?b?{word}\n")).contains("REDACTED"));
+    let revision = "4634fdf3a6ecd6aaea5f4cdcd98b2733c2694993";
+    for path in ["github.com/BurntSushi/toml-test/blob/", "gitlab.example.com/Group/SubProject/-/raw/"] {
+        let text = format!("https://{path}{revision}/README.md\nsee {path}{revision}/FileAPI/url/resources/Tests.js");
+        assert_eq!(redact(&text), text);
+    }
+    // Other hexadecimals beside it do not hide what is random.
+    let random = STANDARD.encode(bytes(33));
+    assert!(redact(&format!("{revision}/{random}")).contains("REDACTED"));
+}
+
+#[rstest]
+#[case::shell_constant("DB_PASSWORD=CORRECT_HORSE", "DB_PASSWORD=REDACTED")]
+#[case::shouted("password: CORRECT_HORSE_9", "password: REDACTED")]
+#[case::list_of_one("password = [hunter2x9]", "password = REDACTED]")]
+#[case::negated_token("Authorization: !aB3dE6gH9jK2", "Authorization: REDACTED")]
+#[case::credentials("credentials: bob:hunter2x9", "credentials: REDACTED")]
+#[case::bearer_and_more("token: `Bearer ${x}aB3dE6gH9jK2mN5pQ8`", "token: `REDACTED`")]
+#[case::items("user=bob, password = hunter", "user=bob, password = REDACTED")]
+#[case::pair_of_names("user, password = hunter2x9", "user, password = REDACTED")]
+#[case::hash("password: '#hunter2'", "password: 'REDACTED'")]
+#[case::expression_without_group("secret = 'a(?:b'", "secret = 'REDACTED'")]
+#[case::passes("password = 'pass9'", "password = 'REDACTED'")]
+#[case::sql_with_a_digit("identified by \"aOrder9\".", "identified by \"REDACTED\".")]
+fn what_only_looks_like_code_is_masked(#[case] text: &str, #[case] want: &str) {
+    assert_eq!(redact(text), want);
+}
+
+#[rstest]
 #[case::pin("PIN_PASSWORD=4711", "PIN_PASSWORD=REDACTED")]
 #[case::json("{\"password\": 12345678}", "{\"password\": \"REDACTED\"}")]
 #[case::long_hexadecimal("SECRET=0x1f2e3d4c5b6a79880", "SECRET=REDACTED")]

@@ -1,0 +1,90 @@
+//! What stands behind the name of a secret in programs and is none: numbers, expressions, paths, words for secrets.
+//!
+//! Each is told by its own form. Must not let a text through that only might be code.
+
+use super::key;
+
+/// A number that no secret is: in decimals of three digits at the most, in hexadecimals of C of eight, with the signs of an expression.
+pub(super) fn is_small_number(value: &str) -> bool {
+    let value = value.trim_start_matches(['(', '-', '+', '~']).trim_end_matches([')', ';', ',']);
+    // A bit of an enumeration: `1<<3`.
+    if let Some((one, by)) = value.split_once("<<") {
+        return !by.contains("<<") && is_small_number(one) && is_small_number(by);
+    }
+    let plain = value.trim_end_matches(['u', 'U', 'l', 'L']);
+    match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        Some(digits) => (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        None => (1..=3).contains(&plain.len()) && plain.bytes().all(|b| b.is_ascii_digit()),
+    }
+}
+
+/// A call, an index, a member: code, not text.
+pub(super) fn is_expression(value: &str, after: &[u8]) -> bool {
+    // The first of a list: `[listener.fileno()`; a negation: `!headers.authorization`.
+    if let Some(rest) = value.strip_prefix(['[', '!']) {
+        return !rest.starts_with(['[', '!']) && is_expression(rest.trim_end_matches(';'), after);
+    }
+    let head = value.split(['(', '[', '<', '{']).next().unwrap_or_default();
+    if value.ends_with('-') && after.starts_with(b">") {
+        return true;
+    }
+    let opens = head.len() < value.len() || matches!(after.first(), Some(b'(' | b'[' | b'<' | b'{'));
+    let path = |text: &str| {
+        // `:crypto.random(` of Elixir.
+        let start = text.starts_with(|c: char| c.is_ascii_alphabetic() || "_&*:".contains(c));
+        start && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:&*>-!?".contains(&b))
+    };
+    let member = value.contains('.') || value.contains("->") || value.contains("::");
+    let segments = value.split(['.', ':', '>', '-']).filter(|s| !s.is_empty());
+    let plain = segments.clone().all(|s| s.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'));
+    (opens && path(head)) || (member && plain && path(value) && segments.count() > 1)
+}
+
+/// Behind `= `, where a shell has no blank, a constant: `SEC_ERROR_BASE`; or what is assigned once more: `a = b = c`.
+pub(super) fn is_assigned(value: &[u8], after: &[u8]) -> bool {
+    let plain = value.strip_suffix(b";").unwrap_or(value);
+    let constant = plain.contains(&b'_')
+        && plain.first().is_some_and(u8::is_ascii_uppercase)
+        && plain.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    let name = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(byte));
+    constant || name && value.contains(&b'.') && after.starts_with(b" = ")
+}
+
+/// `user, password = split(url)`: names alone stand before the sign and behind it.
+pub(super) fn is_unpacked(behind: &[u8], value: &[u8], after: &[u8]) -> bool {
+    let line = key::tail(behind, |byte| byte != b'\n');
+    let names =
+        line.contains(&b',') && line.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_., \t".contains(byte));
+    let name = value.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
+    names && name && matches!(after.first(), None | Some(b'\n' | b'\r'))
+}
+
+/// In quotes: a word for a secret, as in `KDF_PARAM_PASSWORD "pass"`; the kind of a block of PEM; a path of a program, `runs::starts`; a colour; a regular expression; a
+/// scheme with a reference behind it.
+pub(super) fn is_word_or_path(value: &str) -> bool {
+    let word = value.eq_ignore_ascii_case("pass");
+    let block = value.ends_with(" PRIVATE KEY")
+        && value.bytes().all(|byte| byte.is_ascii_uppercase() || b" 0123456789".contains(&byte));
+    let segment = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let path = value.contains("::") && value.split("::").all(segment);
+    let colour = value
+        .strip_prefix('#')
+        .is_some_and(|digits| matches!(digits.len(), 3 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let expression = value.starts_with("(?:");
+    word || block || path || colour || expression || is_scheme_of_reference(value)
+}
+
+/// `Basic ${…}`, `Bearer ${token}`: where the reference is all that follows, or a call in it.
+fn is_scheme_of_reference(value: &str) -> bool {
+    let rest = value.strip_prefix("Basic ").or_else(|| value.strip_prefix("Bearer "));
+    let inner = rest.and_then(|rest| rest.strip_prefix("${"));
+    inner.is_some_and(|inner| match inner.split_once('}') {
+        Some((name, behind)) => {
+            behind.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.()'\":".contains(&b))
+        }
+        None => is_expression(inner, b""),
+    })
+}
