@@ -11,10 +11,13 @@ mod agent_pattern;
 mod agent_pause;
 mod agent_tree;
 mod agent_watch;
+pub(crate) mod common;
 pub(crate) mod etc;
 mod filter;
 pub(crate) mod launch;
+pub(crate) mod layers;
 pub(crate) mod protocol;
+mod root;
 mod spawner;
 
 use std::collections::HashMap;

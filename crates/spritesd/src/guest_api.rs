@@ -31,6 +31,7 @@ use super::errors::ApiError;
 use super::lifecycle::Awake;
 use super::routes::services::{Parameters, Verb};
 use super::routes::{asleep, checkpoints, services};
+use super::settings::VERSION;
 use super::sprite::Sprite;
 use super::tasks::{LONGEST, Task, TaskError};
 
@@ -121,6 +122,7 @@ impl AsyncWrite for Counted {
 
 fn router(sprite: Arc<Sprite>) -> Router {
     Router::new()
+        .route("/v1/info", get(info))
         .route("/v1/tasks", get(list).post(create).put(replace))
         .route("/v1/tasks/{name}", get(one).put(replace_named).delete(remove))
         .route("/v1/checkpoint", post(make_checkpoint))
@@ -146,6 +148,12 @@ fn router(sprite: Arc<Sprite>) -> Router {
 struct TaskBody {
     name: Option<String>,
     expire: Option<Value>,
+}
+
+/// Not the platform's: what its `sprite-env info` says comes from elsewhere there.
+async fn info(State(sprite): State<Arc<Sprite>>) -> Json<Value> {
+    let name = sprite.meta().name;
+    Json(json!({ "name": name, "sprite_url": sprite.url(), "version": VERSION }))
 }
 
 async fn list(State(sprite): State<Arc<Sprite>>) -> Json<Value> {

@@ -132,15 +132,10 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
     scripted.replace(faults).map_err(StartError::Faults)?;
     let listener = bind("--listen", listen).await?;
     let address = listener.local_addr()?;
-    let (shared, holder) = platform::build(&data, settings, program).await?;
+    let (shared, holder) = platform::build(&data, settings, program, address.port()).await?;
     let registry = Registry::load(Arc::new(shared)).await?;
-    let app = Arc::new(App {
-        registry,
-        faults: scripted,
-        token,
-        port: address.port(),
-        holder: holder.as_ref().map_or(0, NamespaceHolder::pid),
-    });
+    let app =
+        Arc::new(App { registry, faults: scripted, token, holder: holder.as_ref().map_or(0, NamespaceHolder::pid) });
     let (failed, cut) = (CancellationToken::new(), CancellationToken::new());
     let listener = CuttableListener { listener, stop: cut.clone(), blackhole: Arc::default() };
     let service = routes::router(Arc::clone(&app)).into_make_service_with_connect_info::<Connection>();

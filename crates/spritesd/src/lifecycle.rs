@@ -197,12 +197,20 @@ impl Sprite {
         let api = guest_api::serve(self, &own.join("run")).map_err(GuestError::Io)?;
         let plan = LaunchPlan {
             hostname: meta.name.clone(),
-            parts: Parts { files: files.join("fs"), checkpoints: files.join("checkpoints"), own },
+            parts: Parts {
+                files: files.join("fs"),
+                checkpoints: files.join("checkpoints"),
+                own,
+                common: shared.common.directory.clone(),
+                system: None,
+            },
             mounts: shared.storage.mounts().map(Into::into),
             link: lease.as_ref().map(Lease::plan),
             groups: group.joining(),
             user: meta.user,
+            layered: shared.storage.layered(),
             agent: shared.program.path.clone(),
+            loader: shared.common.loader.clone(),
             agent_args: shared.program.agent.clone(),
         };
         let started = async {

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 
 use super::StartError;
 use super::cgroup::Groups;
+use super::guest::common::Common;
 use super::guest::{SelfProgram, Spawner};
 use super::log::EventLog;
 use super::namespace_holder::NamespaceHolder;
@@ -29,10 +30,13 @@ pub(super) async fn build(
     data: &Path,
     settings: Settings,
     program: SelfProgram,
+    port: u16,
 ) -> Result<(Shared, Option<NamespaceHolder>), StartError> {
     let directory = data.to_owned();
     let store = blocking(move || Store::open(&directory)).await?;
     let data = store.root().to_owned();
+    let directory = data.join("guest");
+    let common = blocking(move || Common::write(&directory)).await?;
     let superuser = rustix::process::geteuid().is_root();
     let world = settings.network == NetworkKind::World;
     let groups =
@@ -76,7 +80,9 @@ pub(super) async fn build(
         world,
         spawner: Spawner::start()?,
         program,
+        common,
         settings,
+        port,
         storage,
         groups,
         capacity: Arc::new(Semaphore::new(capacity)),

@@ -35,11 +35,11 @@ use super::errors::{ApiError, Limited};
 use super::faults::Faults;
 use super::lifecycle::Awake;
 use super::registry::Registry;
+use super::settings;
 use super::sprite::{Sprite, WakeError};
 
 /// The supervisor version clients decide features by.
-const VERSION_TEXT: &str = "v0.0.1-rc46";
-const VERSION: HeaderValue = HeaderValue::from_static(VERSION_TEXT);
+const VERSION: HeaderValue = HeaderValue::from_static(settings::VERSION);
 /// Bound of every body but a file's.
 const LARGEST_BODY: usize = 1 << 20;
 /// Bound of a file's body.
@@ -50,8 +50,6 @@ pub(crate) struct App {
     pub(crate) registry: Registry,
     pub(crate) faults: Faults,
     pub(crate) token: SecretString,
-    /// Port of the API, for the URLs of Sprites.
-    pub(crate) port: u16,
     /// The process that holds the world's namespace.
     pub(crate) holder: u32,
 }

@@ -7,6 +7,11 @@ use clap::{Args, Parser, ValueEnum};
 
 use super::duration;
 
+/// The version of the supervisor that clients and guests are told.
+pub(crate) const VERSION: &str = "v0.0.1-rc46";
+/// What names of Sprites end with by default: everything below it is the loopback by definition.
+pub(crate) const LOCALHOST: &str = "localhost";
+
 /// What can be chosen. The defaults are the platform's published numbers, or its safest reading.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
@@ -37,6 +42,10 @@ pub struct Settings {
     /// What Sprites can reach
     #[arg(long, value_enum, default_value_t = NetworkKind::World)]
     pub network: NetworkKind,
+    /// What the names in URLs of Sprites end with, for example `sprites.example.org` where that and all below it leads
+    /// here
+    #[arg(long, default_value = LOCALHOST, value_parser = parse_suffix, value_name = "DOMAIN")]
+    pub url_suffix: String,
     /// JSON file with the hosts of the world: [{"name": "example.com", "addr": "203.0.113.7"}]
     #[arg(long)]
     pub world: Option<PathBuf>,
@@ -149,6 +158,22 @@ fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "not a size: write bytes, or for example 512Mi or 2Gi".into())
 }
 
+fn parse_suffix(text: &str) -> Result<String, String> {
+    let suffix = text.trim_end_matches('.').to_ascii_lowercase();
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // With the name of a Sprite and a dot before it.
+    if suffix.len() <= 253 - 64 && suffix.split('.').all(label) {
+        Ok(suffix)
+    } else {
+        Err("not a domain: write for example sprites.example.org".into())
+    }
+}
+
 fn parse_limit(text: &str) -> Result<Limit, String> {
     if text == "none" { Ok(Limit(None)) } else { parse_size(text).map(|bytes| Limit(Some(bytes))) }
 }
@@ -180,6 +205,10 @@ mod tests {
         assert_eq!(parse_size("1000"), Ok(1000));
         for bad in ["", "0", "-1", "1GB", "1.5Gi", "99999999999Gi"] {
             assert!(parse_size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_suffix("Sprites.example.ORG."), Ok("sprites.example.org".into()));
+        for bad in ["", ".", ".x", "a..b", "http://x", "x:80", "a_b", "-a.b", "*.x", &"a.".repeat(120)] {
+            assert!(parse_suffix(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_rate("10/1m"), Ok(Rate { count: 10, window: Duration::from_mins(1) }));
         for bad in ["10", "x/1m", "10/", "10/0s"] {

@@ -14,6 +14,7 @@ use tracing::warn;
 use super::activity::Activity;
 use super::cgroup::Groups;
 use super::exec::session::{Begun, Command, Session};
+use super::guest::common::Common;
 use super::guest::{GuestError, SelfProgram, Spawner};
 use super::lifecycle::{Meter, Power, Status};
 use super::log::EventLog;
@@ -36,9 +37,13 @@ pub(crate) struct Shared {
     pub(crate) process_trace: Option<Arc<ProcessTrace>>,
     pub(crate) spawner: Spawner,
     pub(crate) program: SelfProgram,
+    /// What all guests have at `/.sprite`.
+    pub(crate) common: Common,
     /// What is outside of Sprites, if they have a network.
     pub(crate) world: Option<World>,
     pub(crate) settings: Settings,
+    /// Port of the API, for the URLs of Sprites.
+    pub(crate) port: u16,
     pub(crate) storage: Storage,
     pub(crate) groups: Groups,
     /// How many more Sprites may be running.
@@ -48,6 +53,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The URL of a Sprite.
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("http://{name}.{}:{}", self.settings.url_suffix, self.port)
+    }
+
     /// Lets the trace see what starts in a Sprite.
     pub(super) fn watch(&self, meta: &Meta) {
         let etc = self.store.directory(&meta.name).join("etc");
@@ -152,6 +162,11 @@ impl Sprite {
             Ok(changed)
         })
         .await
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> String {
+        self.shared.url(&self.lock_meta().name)
     }
 
     /// Adds an event about it to the log.

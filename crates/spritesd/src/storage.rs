@@ -1,4 +1,5 @@
-//! The files guests write, and copies of them: one `fs` a Sprite with home, workspace and tmp, and its checkpoints.
+//! The files guests write, and copies of them: one `fs` a Sprite with home, workspace and tmp, and its checkpoints. The
+//! step that starts a guest adds the rest of its tree to `fs`: `root`, and `system`, the layers over the host's files.
 //!
 //! On a btrfs image mounted in the holder's namespace, each `fs` is a subvolume with a size limit and a checkpoint is
 //! a snapshot. Where that is not to be had they are plain directories and copies, without a limit. The daemon never
@@ -12,6 +13,9 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 use tracing::{info, warn};
+
+use super::guest::layers::{IDMAP, unshare_number};
+use super::store::FIRST_USER;
 
 /// Of the image, which is sparse: what is not written takes no space.
 const IMAGE_BYTES: u64 = 64 << 30;
@@ -42,6 +46,13 @@ copy() { # from, to, ro|rw
 }
 
 case $what in
+layer) # system call, owner, script: whether a Sprite's directory can be layered over one of the host
+    rm -rf "$root/probe"; mkdir -p "$root/probe/lower" "$root/probe/upper" "$root/probe/work" "$root/probe/all"
+    unshare --mount sh -euc 'perl -e "$3" "$1" "$2" /usr "$4/lower"
+        mount -t overlay -o "index=off,metacopy=off,redirect_dir=off,lowerdir=$4/lower,upperdir=$4/upper,workdir=$4/work" \
+            overlay "$4/all"' sh "$1" "$2" "$3" "$root/probe" || { code=$?; rm -rf "$root/probe"; exit "$code"; }
+    rm -rf "$root/probe"
+    ;;
 format)
     mkdir -p "$root"
     [ -e "$1" ] || { truncate -s "$2" "$1.part"; mkfs.btrfs -q "$1.part"; mv -T "$1.part" "$1"; }
@@ -90,16 +101,19 @@ pub(crate) struct Storage {
     mounts: Option<PathBuf>,
     /// Bytes a Sprite may have; none on plain directories.
     limit: Option<u64>,
+    /// Whether the files of a Sprite can be layered over directories of the host.
+    layered: bool,
 }
 
 impl Storage {
     /// Opens or makes the storage of a server: on an image if `mounts` and `limit` are given and it can be had.
     pub(crate) async fn open(data: &Path, mounts: Option<PathBuf>, limit: Option<u64>) -> io::Result<Self> {
         let image = data.join("disk.img");
-        let plain = Self { root: data.join("files"), mounts: None, limit: None };
+        let superuser = mounts.is_some();
+        let plain = Self { root: data.join("files"), mounts: None, limit: None, layered: false };
         let mut storage = plain;
         if let (Some(mounts), Some(limit)) = (mounts, limit) {
-            let disk = Self { root: data.join("disk"), mounts: Some(mounts), limit: Some(limit) };
+            let disk = Self { root: data.join("disk"), mounts: Some(mounts), limit: Some(limit), layered: false };
             match disk.run("format", &[&image.to_string_lossy(), &IMAGE_BYTES.to_string()]).await {
                 Ok(_) => storage = disk,
                 // Files that are on the image cannot be served from elsewhere.
@@ -114,7 +128,23 @@ impl Storage {
             std::fs::create_dir_all(&storage.root)?;
             std::fs::set_permissions(&storage.root, std::fs::Permissions::from_mode(0o755))?;
         }
+        let probed = if superuser { storage.probe_layers().await } else { Err(io::ErrorKind::PermissionDenied.into()) };
+        match &probed {
+            Ok(()) => info!("system directories of a guest: its own to change"),
+            Err(error) => warn!(%error, "system directories of a guest: read-only"),
+        }
+        storage.layered = probed.is_ok();
         Ok(storage)
+    }
+
+    async fn probe_layers(&self) -> io::Result<()> {
+        let number = unshare_number().ok_or(io::ErrorKind::Unsupported)?;
+        self.run("layer", &[&number.to_string(), &FIRST_USER.to_string(), IDMAP]).await.map(drop)
+    }
+
+    /// Whether the files of a Sprite can be layered over directories of the host.
+    pub(crate) fn layered(&self) -> bool {
+        self.layered
     }
 
     /// Removes what belongs to no Sprite and completes what a crash has left half done.
@@ -192,7 +222,9 @@ impl Storage {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(io::Error::other(format!("cannot {what} {}: {}", arguments.join(" "), said.trim())))
+        // Those after the second can be long.
+        let named: Vec<&str> = arguments.iter().take(2).copied().collect();
+        Err(io::Error::other(format!("cannot {what} {}: {}", named.join(" "), said.trim())))
     }
 }
 

@@ -21,7 +21,7 @@ use super::policy::NetworkPolicy;
 use super::services::definition::All;
 
 /// The first host user a guest may run as. One a Sprite: files, limits and IPC of two never meet.
-const FIRST_USER: u32 = 700_000;
+pub(crate) const FIRST_USER: u32 = 700_000;
 
 /// What a Sprite's directory holds: the guest's `/etc`, its policy to read, logs of services, the socket of its API.
 const PARTS: [&str; 4] = ["etc", "policy", "logs", "run"];

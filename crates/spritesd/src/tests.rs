@@ -19,6 +19,7 @@ mod ports;
 mod proxy;
 mod raw;
 mod restart;
+mod root;
 mod services;
 mod sprites;
 pub(crate) mod support;

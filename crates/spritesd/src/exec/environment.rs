@@ -1,7 +1,9 @@
 //! What every program of a guest starts with. Pure.
 
 /// Where programs are looked up, whatever PATH a caller sets for the program itself.
-pub(crate) const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The first is what a Sprite has beside its programs, the last is for names that the host may have no program of.
+pub(crate) const DEFAULT_PATH: &str =
+    "/.sprite/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.sprite/aliases";
 /// Home of the guest's user: the default working directory.
 pub(crate) const HOME: &str = "/home/sprite";
 

@@ -19,8 +19,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
-use super::etc::SHARED_ETC;
-use super::filter;
+use super::layers::{Layers, directories, inside};
+use super::root::{self, FIXED_ETC};
+use super::{common, filter};
 use crate::network::{self, LinkPlan};
 
 /// The environment variable that carries the plan to the launching process.
@@ -29,9 +30,6 @@ pub(crate) const PLAN: &str = "SPRITESD_LAUNCH";
 const AGENT: &str = "/.sprite/agent";
 /// Where the parts are mounted for the guest's user to reach; hides whatever the host has there.
 const STAGE: &str = "/mnt";
-
-/// The directories beside `/usr` which are links into it on a merged host.
-const ROOTS: [&str; 7] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec"];
 
 const OPEN_FILES: u64 = 65_536;
 const PROCESSES: u64 = 8_192;
@@ -51,16 +49,24 @@ pub(crate) struct LaunchPlan {
     pub(crate) groups: Vec<PathBuf>,
     /// Host user to become; none when the daemon itself is no superuser.
     pub(crate) user: Option<u32>,
-    /// The program to run as the first process, and its arguments.
+    /// Whether the host's system directories get layers of the Sprite's own; else they are read-only.
+    pub(crate) layered: bool,
+    /// The program to run as the first process, its loader's name and its arguments.
     pub(crate) agent: PathBuf,
+    pub(crate) loader: Option<String>,
     pub(crate) agent_args: Vec<String>,
 }
 
 /// The directories and files of a Sprite that are mounted inside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Parts {
-    /// Holds `home`, `workspace` and `tmp`, which the guest may write.
+    /// Holds `root`, `home`, `workspace` and `tmp`, which the guest may write, and `system`, the layers over the host's
+    /// directories.
     pub(crate) files: PathBuf,
+    /// Where the host's directories are mounted with their layers.
+    pub(crate) system: Option<PathBuf>,
+    /// What all guests have at `/.sprite`.
+    pub(crate) common: PathBuf,
     /// Copies of that, read-only.
     pub(crate) checkpoints: PathBuf,
     /// Holds `etc`, `policy` and `logs`, read-only, and the socket `run/api.sock`.
@@ -71,6 +77,10 @@ pub(crate) struct Parts {
 const WRITABLE: [(&str, &str); 3] = [("home", "/home/sprite"), ("workspace", "/workspace"), ("tmp", "/tmp")];
 const READABLE: [(&str, &str); 4] =
     [("etc", "/etc"), ("policy", "/.sprite/policy"), ("logs", "/.sprite/logs"), ("run/api.sock", "/.sprite/api.sock")];
+/// The tree at `/`.
+const ROOT: &str = "root";
+/// Bytes of `/run`, which is memory.
+const RUN_BYTES: u64 = 64 << 20;
 /// Where the copies are inside.
 const CHECKPOINTS: &str = "/.sprite/checkpoints";
 
@@ -87,10 +97,16 @@ fn become_guest(plan: &LaunchPlan) -> io::Error {
         for group in &plan.groups {
             std::fs::write(group, std::process::id().to_string())?;
         }
+        // Before the network: it goes on meanwhile.
+        let layers = match plan.user {
+            Some(user) => enter_stage(plan, user)?,
+            None => None,
+        };
         if let Some(link) = &plan.link {
             network::enter(link)?;
         }
-        let staged = if plan.user.is_some() { stage(plan)? } else { plan.clone() };
+        root::prepare(&plan.parts.files.join(ROOT), &plan.parts.own.join("etc"), plan.user)?;
+        let staged = if plan.user.is_some() { stage(plan, layers)? } else { plan.clone() };
         limit(staged.user.is_some())?;
         // After the wrapper has looked for inherited descriptors: this one is to be inherited, by bwrap.
         Ok((staged, wrapper()?, filter_file()?))
@@ -156,8 +172,8 @@ fn ignores_signals() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & !PIPE != 0)
 }
 
-/// Mounts the parts of the Sprite under `STAGE`, visible to this process and what it becomes only.
-fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
+/// Makes `STAGE` a place of this process and what it becomes only, and begins the layers there.
+fn enter_stage(plan: &LaunchPlan, user: u32) -> io::Result<Option<Layers>> {
     if let Some(mounts) = &plan.mounts {
         let mounts = File::open(mounts)?;
         // Whose working directory is shared with another thread may not change its mount namespace.
@@ -167,6 +183,11 @@ fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     mount("tmpfs", STAGE, "tmpfs", MountFlags::NODEV | MountFlags::NOSUID, Some(c"mode=0755,size=1m"))?;
+    plan.layered.then(|| Layers::begin(Path::new(STAGE).join("host"), user)).transpose()
+}
+
+/// Mounts the parts of the Sprite under `STAGE`.
+fn stage(plan: &LaunchPlan, layers: Option<Layers>) -> io::Result<LaunchPlan> {
     let stage = Path::new(STAGE);
     let place = |from: &Path, name: &str| {
         let target = stage.join(name);
@@ -181,14 +202,30 @@ fn stage(plan: &LaunchPlan) -> io::Result<LaunchPlan> {
         mount_bind(from, &target)?;
         io::Result::Ok(target)
     };
-    for (part, _) in WRITABLE {
-        place(&plan.parts.files.join(part), part)?;
+    let files = &plan.parts.files;
+    for (part, _) in WRITABLE.into_iter().chain([(ROOT, "/")]) {
+        place(&files.join(part), part)?;
     }
     for (part, _) in READABLE {
         place(&plan.parts.own.join(part), part)?;
     }
-    let parts =
-        Parts { files: stage.into(), own: stage.into(), checkpoints: place(&plan.parts.checkpoints, "checkpoints")? };
+    let system = match layers {
+        Some(layers) => {
+            let upper = files.join("system");
+            std::fs::create_dir_all(&upper)?;
+            let at = stage.join("system");
+            layers.mount(&place(&upper, "layers")?, &at)?;
+            Some(at)
+        }
+        None => None,
+    };
+    let parts = Parts {
+        files: stage.into(),
+        own: stage.into(),
+        checkpoints: place(&plan.parts.checkpoints, "checkpoints")?,
+        common: place(&plan.parts.common, "common")?,
+        system,
+    };
     let agent = place(&plan.agent, "agent")?;
     Ok(LaunchPlan { parts, agent, ..plan.clone() })
 }
@@ -236,43 +273,34 @@ fn arguments(plan: &LaunchPlan, filter: &str) -> Vec<OsString> {
     add(&[&"--disable-userns", &"--as-pid-1", &"--new-session", &"--die-with-parent", &"--clearenv"]);
     add(&[&"--seccomp", &filter]);
     add(&[&"--uid", &"1000", &"--gid", &"1000", &"--hostname", &plan.hostname]);
-    add(&[&"--ro-bind", &"/usr", &"/usr"]);
-    for root in ROOTS {
-        match std::fs::read_link(root) {
-            Ok(target) => add(&[&"--symlink", &target, &root]),
-            Err(_) => add(&[&"--ro-bind-try", &root, &root]),
-        }
-    }
-    add(&[&"--perms", &"0755", &"--dir", &"/home", &"--perms", &"0755", &"--dir", &"/.sprite"]);
-    for (part, inside) in READABLE {
-        add(&[&"--ro-bind", &plan.parts.own.join(part), &inside]);
-    }
-    for path in SHARED_ETC {
-        // A target must exist in the generated /etc, which cannot be written any more.
-        if plan.parts.own.join("etc").join(path.trim_start_matches("/etc/")).exists() {
-            add(&[&"--ro-bind-try", &path, &path]);
+    let parts = &plan.parts;
+    // First: all else is mounted in it.
+    add(&[&"--bind", &parts.files.join(ROOT), &"/"]);
+    for path in directories() {
+        match &parts.system {
+            Some(system) => add(&[&"--bind", &inside(system, path), &path]),
+            None => add(&[&"--ro-bind", &path, &path]),
         }
     }
     add(&[&"--proc", &"/proc", &"--dev", &"/dev"]);
-    add(&[
-        &"--dir",
-        &"/run",
-        &"--dir",
-        &"/var",
-        &"--symlink",
-        &"/tmp",
-        &"/var/tmp",
-        &"--symlink",
-        &"/run",
-        &"/var/run",
-    ]);
-    for (part, inside) in WRITABLE {
-        add(&[&"--bind", &plan.parts.files.join(part), &inside]);
+    add(&[&"--perms", &"0755", &"--size", &RUN_BYTES.to_string(), &"--tmpfs", &"/run"]);
+    add(&[&"--ro-bind", &parts.common, &"/.sprite"]);
+    for (part, inside) in READABLE.into_iter().filter(|(_, inside)| *inside != "/etc") {
+        add(&[&"--ro-bind", &parts.own.join(part), &inside]);
     }
-    add(&[&"--ro-bind", &plan.parts.checkpoints, &CHECKPOINTS]);
-    add(&[&"--ro-bind", &plan.agent, &AGENT]);
-    // Last: what is not a mount of its own belongs to nobody inside.
-    add(&[&"--remount-ro", &"/", &"--chdir", &"/", &"--", &AGENT]);
+    for name in FIXED_ETC {
+        let file = Path::new("etc").join(name);
+        add(&[&"--ro-bind-try", &parts.own.join(&file), &Path::new("/").join(file)]);
+    }
+    for (part, inside) in WRITABLE {
+        add(&[&"--bind", &parts.files.join(part), &inside]);
+    }
+    add(&[&"--ro-bind", &parts.checkpoints, &CHECKPOINTS]);
+    add(&[&"--ro-bind", &plan.agent, &AGENT, &"--chdir", &"/", &"--"]);
+    if let Some(loader) = &plan.loader {
+        add(&[&Path::new(common::LIBRARIES).join(loader), &"--library-path", &common::LIBRARIES]);
+    }
+    add(&[&AGENT]);
     list.extend(plan.agent_args.iter().map(OsString::from));
     list
 }

@@ -7,9 +7,10 @@ use axum::extract::{Path, State};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Shared, VERSION_TEXT, asleep};
+use super::{Shared, asleep};
 use crate::errors::ApiError;
 use crate::lifecycle::Status;
+use crate::settings::VERSION;
 
 /// `POST …/restart`: every process ends and the Sprite starts anew, with its files.
 pub(super) async fn restart(State(app): State<Shared>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
@@ -39,5 +40,5 @@ pub(super) async fn check(State(app): State<Shared>, Path(name): Path<String>) -
 /// `POST …/upgrade`: there is one version of everything here, so a Sprite always has the newest.
 pub(super) async fn upgrade(State(app): State<Shared>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
     app.sprite(&name)?;
-    Ok(Json(json!({ "sprite_name": name, "version": VERSION_TEXT, "message": "Sprite is up to date" })))
+    Ok(Json(json!({ "sprite_name": name, "version": VERSION, "message": "Sprite is up to date" })))
 }

@@ -253,8 +253,7 @@ fn object(app: &App, sprite: &Sprite) -> Value {
     json!({
         "id": meta.id, "name": meta.name, "status": sprite.status().word(), "labels": meta.labels,
         "organization": ORGANIZATION, "org_slug": ORGANIZATION,
-        // Names below `localhost` are loopback by definition.
-        "url": format!("http://{}.localhost:{}", meta.name, app.port),
+        "url": app.registry.shared.url(&meta.name),
         "url_settings": meta.url_settings,
         "created_at": time(meta.created_at), "updated_at": time(meta.updated_at),
         "last_running_at": last, "last_started_at": last, "last_active_at": last, "last_warming_at": null,

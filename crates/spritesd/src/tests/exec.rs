@@ -75,7 +75,7 @@ async fn the_environment_is_minimal_and_overlaid() {
     let mut lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.remove(0), "/tmp");
     lines.sort_unstable();
-    let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    let path = "PATH=/.sprite/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.sprite/aliases";
     assert_eq!(lines, ["FOO=a=b", "HOME=/home/sprite", "LANG=C.UTF-8", path, "PWD=/tmp", "TERM=dumb", "USER=sprite"]);
     assert_eq!(
         lab.client.sh("one", "pwd; id -un; hostname; umask; ulimit -c").await,

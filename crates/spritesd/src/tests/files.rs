@@ -1,5 +1,7 @@
 //! Files by HTTP, and that no link of the guest leads out of it.
 
+use std::path::Path;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -87,7 +89,7 @@ async fn errors_carry_their_code() {
         ("GET", "read?path=/workspace/fifo", 400, "EINVAL", "invalid"),
         ("GET", "read", 400, "EINVAL", "invalid path"),
         ("GET", "list?path=/nothing", 404, "ENOENT", "no such file"),
-        ("PUT", "write?path=/usr/x", 403, "EACCES", "permission denied"),
+        ("PUT", "write?path=/.sprite/x", 403, "EACCES", "permission denied"),
         ("PUT", "write?path=/workspace/d", 400, "EISDIR", "is a directory"),
         ("PUT", "write?path=/workspace/p/q&mkdirParents=false", 404, "ENOENT", "no such file"),
         ("PUT", "write?path=/workspace/x&mode=9", 400, "EINVAL", "invalid mode"),
@@ -141,16 +143,24 @@ async fn links_lead_nowhere_but_into_the_guest() {
     let (status, text) = lab.client.call("GET", "/one/fs/read?path=/workspace/passwd", "").await;
     assert_eq!(status, StatusCode::OK);
     assert!(text.contains("sprite:x:1000:1000") && text.lines().count() == 3, "{text}");
-    for path in ["direct", "climbing", "root/etc/passwd", "passwd"] {
+    let (hosts, there) = (std::fs::read("/etc/passwd").unwrap(), Path::new("/usr/made-by-one"));
+    for (path, expected) in [
+        // Where they lead nothing is: the link itself is replaced.
+        ("direct", StatusCode::OK),
+        ("climbing", StatusCode::OK),
+        ("root/etc/passwd", StatusCode::OK),
+        ("passwd", StatusCode::OK),
+        ("root/usr/made-by-one", StatusCode::OK),
+        ("root/.sprite/version.txt", StatusCode::FORBIDDEN),
+    ] {
         let (status, _) = lab
             .client
             .call("PUT", &format!("/one/fs/write?path=/workspace/{path}&mkdirParents=false"), "overwritten")
             .await;
-        if path == "root/etc/passwd" || path == "passwd" {
-            assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
-        }
+        assert_eq!(status, expected, "{path}");
     }
     lab.client.call("DELETE", "/one/fs/delete?path=/workspace/root&recursive=true", "").await;
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "secret of the host");
+    assert!(std::fs::read("/etc/passwd").unwrap() == hosts && !there.exists());
     lab.server.stop().await;
 }

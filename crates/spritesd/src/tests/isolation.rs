@@ -10,7 +10,7 @@ async fn the_host_is_not_there() {
     let token_file = token_file.to_str().unwrap().to_owned();
     let here = std::env::current_dir().unwrap();
     let script = format!(
-        "for path in {token_file} {} {} /root /var/lib /etc/shadow /sys /boot /home/sprite/../../root; do test -e \"$path\" && echo \"$path\"; done; ls -A /tmp; true",
+        "for path in {token_file} {} {} /etc/shadow /etc/ssl/private /sys /boot; do test -e \"$path\" && echo \"$path\"; done; ls -A /tmp /root /var/lib /opt /srv /mnt | grep -v -e : -e '^$'; true",
         lab.data.path().display(),
         here.display(),
     );
@@ -51,9 +51,10 @@ async fn the_guest_has_no_power() {
     let lab = Lab::with("one").await;
     let script = "
         grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '
-        for path in /usr/x /etc/x /x /.sprite/x /.sprite/agent /proc/sys/kernel/core_pattern /proc/sysrq-trigger /dev/x/y; do
+        for path in /.sprite/x /.sprite/bin/x /.sprite/agent /etc/resolv.conf /etc/ld.so.cache /etc/ld.so.preload /proc/sys/kernel/core_pattern /proc/sysrq-trigger /dev/x/y; do
             (echo > $path) 2>/dev/null && echo wrote $path
         done
+        mv /etc/ld.so.cache /etc/moved 2>/dev/null && echo moved; rm /etc/ld.so.preload 2>/dev/null && echo removed
         unshare -U true 2>/dev/null && echo user namespace
         mount -t tmpfs none /tmp 2>/dev/null && echo mount
         ls /sys/class/net /proc/sys/net/ipv4/conf 2>/dev/null | grep -e eth -e ens -e wlan
