@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -120,8 +120,9 @@ async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
     let token = SecretString::from(token);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let suffix = settings.url_suffix.clone();
     let server = super::start(Config { listen, admin, data, token, faults, program, settings }).await?;
-    announce(server.address(), server.admin_address())?;
+    announce(server.address(), server.admin_address(), &suffix)?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -136,11 +137,42 @@ fn read(flag: &str, path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("{flag} {}: {error}", path.display())))
 }
 
-fn announce(address: SocketAddr, admin: Option<SocketAddr>) -> io::Result<()> {
+fn announce(address: SocketAddr, admin: Option<SocketAddr>, suffix: &str) -> io::Result<()> {
+    let admin = admin.map(|admin| format!("admin http://{admin}\n")).unwrap_or_default();
+    let lines = format!("listening http://{address}\n{admin}{}", urls(address, suffix));
+    // At once: who reads only the first line may be gone before a second write.
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "listening http://{address}")?;
-    if let Some(admin) = admin {
-        writeln!(stdout, "admin http://{admin}")?;
-    }
+    stdout.write_all(lines.as_bytes())?;
     stdout.flush()
+}
+
+/// How the URLs of Sprites are reached, also by programs that do not resolve their names.
+fn urls(address: SocketAddr, suffix: &str) -> String {
+    let port = address.port();
+    let host = match address.ip() {
+        any if any.is_unspecified() => "127.0.0.1".into(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    format!(
+        "sprites http://NAME.{suffix}:{port} (not resolved? curl --resolve '*:{port}:{host}', a header \
+         Host: NAME.{suffix}, or --url-suffix DOMAIN)\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_says_how_urls_are_reached() {
+        for (address, suffix, expected) in [
+            ("127.0.0.1:8700", "localhost", ["http://NAME.localhost:8700 ", "'*:8700:127.0.0.1'"]),
+            ("0.0.0.0:80", "sprites.example.org", ["http://NAME.sprites.example.org:80 ", "'*:80:127.0.0.1'"]),
+            ("[::1]:8700", "localhost", ["http://NAME.localhost:8700 ", "'*:8700:[::1]'"]),
+        ] {
+            let line = urls(address.parse().unwrap(), suffix);
+            assert!(expected.iter().all(|part| line.contains(part)) && line.lines().count() == 1, "{line}");
+        }
+    }
 }

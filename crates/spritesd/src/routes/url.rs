@@ -1,4 +1,4 @@
-//! The URL of a Sprite, `http://<name>.localhost:<port>`: a reverse proxy to what listens inside.
+//! The URL of a Sprite, `http://<name>.<suffix>:<port>`: a reverse proxy to what listens inside.
 //!
 //! Connections are made inside the guest, by its agent. The Sprite is woken, and stays awake while a request or a
 //! WebSocket is open. Bodies are passed on as they come. The token never gets in.
@@ -31,10 +31,9 @@ use crate::errors::ApiError;
 use crate::guest::protocol::{Answer, Request as Ask};
 use crate::guest::{Guest, GuestError};
 use crate::lifecycle::Awake;
+use crate::settings::LOCALHOST;
 use crate::sprite::Sprite;
 
-/// What names of Sprites end with. Everything below `localhost` is loopback by definition.
-const SUFFIX: &str = ".localhost";
 /// How often a service that has just been started is tried.
 const AGAIN: Duration = Duration::from_millis(50);
 /// Fields that are about one connection, not about the request.
@@ -51,18 +50,20 @@ const HOP_BY_HOP: [&str; 8] = [
 
 /// Takes what is meant for a Sprite; the rest is for the API.
 pub(super) async fn pass(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    match sprite_of(request.headers(), request.uri()) {
+    match sprite_of(request.headers(), request.uri(), &app.registry.shared.settings.url_suffix) {
         None => next.run(request).await,
         Some(name) => forward(&app, &name, request).await.unwrap_or_else(ApiError::into_response),
     }
 }
 
-/// The name of the Sprite a request is meant for. A target with a host of its own overrides the field.
-fn sprite_of(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+/// The name of the Sprite a request is meant for: before the suffix of URLs, or before `localhost`, which leads here
+/// whatever the suffix. A target with a host of its own overrides the field.
+fn sprite_of(headers: &HeaderMap, uri: &Uri, suffix: &str) -> Option<String> {
     let field = || headers.get(header::HOST)?.to_str().ok()?.parse::<Authority>().ok();
     let host = uri.authority().cloned().or_else(field)?.host().to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
-    host.strip_suffix(SUFFIX).map(str::to_owned)
+    let name = [suffix, LOCALHOST].into_iter().find_map(|suffix| host.strip_suffix(suffix)?.strip_suffix('.'));
+    name.map(str::to_owned)
 }
 
 async fn forward(app: &App, name: &str, mut request: Request) -> Result<Response, ApiError> {
@@ -226,12 +227,16 @@ mod tests {
     #[case("127.0.0.1:8080", None)]
     #[case("[::1]:8080", None)]
     #[case("one.localhost.example.com", None)]
+    #[case("one.Sprites.example.org:8080", Some("one"))]
+    #[case("sprites.example.org:8080", None)]
+    #[case("one.notsprites.example.org", None)]
     #[case("", None)]
     fn hosts(#[case] host: &str, #[case] name: Option<&str>) {
         let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).unwrap())]);
-        assert_eq!(sprite_of(&headers, &Uri::from_static("/v1/sprites")).as_deref(), name);
+        let suffix = "sprites.example.org";
+        assert_eq!(sprite_of(&headers, &Uri::from_static("/v1/sprites"), suffix).as_deref(), name);
         let absolute = Uri::from_static("http://two.localhost/x");
-        assert_eq!(sprite_of(&headers, &absolute).as_deref(), Some("two"));
+        assert_eq!(sprite_of(&headers, &absolute, suffix).as_deref(), Some("two"));
     }
 
     #[test]

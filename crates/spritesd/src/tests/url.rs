@@ -283,3 +283,30 @@ async fn what_is_no_http_inside_is_a_bad_gateway_and_hurts_nobody() {
     assert_eq!(lab.client.run("one", &["true"]).await.code, Some(0));
     lab.server.stop().await;
 }
+
+#[tokio::test]
+async fn urls_end_as_the_flag_says() {
+    let lab = Lab::set(&["--url-suffix", "Sprites.Example.org"]).await;
+    let sprite = lab.client.create("one").await;
+    let port = lab.server.address().port();
+    assert_eq!(sprite["url"], format!("http://one.sprites.example.org:{port}"));
+    serve(&lab, 8080, None).await;
+    listens(&lab, 8080).await;
+    // As a client whose resolver knows the domain, and as one that only knows the loopback.
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .resolve("one.sprites.example.org", lab.server.address())
+        .resolve("one.localhost", lab.server.address())
+        .build()
+        .unwrap();
+    for url in [sprite["url"].as_str().unwrap().to_owned(), format!("http://one.localhost:{port}")] {
+        let answer = http.get(&url).bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(
+            (answer.status(), &answer.headers()["x-from"]),
+            (StatusCode::OK, &"guest".parse().unwrap()),
+            "{url}"
+        );
+    }
+    assert!(lab.client.sh("one", "sprite-env info").await.contains(&format!("http://one.sprites.example.org:{port}")));
+    lab.server.stop().await;
+}
