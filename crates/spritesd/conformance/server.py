@@ -88,6 +88,8 @@ def running(program: pathlib.Path):
         (folder / "token").write_text(token)
         small = ("--network", "none", "--disk-limit", "none")
         main = stack.enter_context(one(program, folder, tell, "main", "--boot", "call", "--fs-on-cold", "wake"))
+        # Tools of agents have what users have who say nothing.
+        agents = stack.enter_context(one(program, folder, tell, "agents"))
         # One creation an hour, and it is used.
         rate = stack.enter_context(one(program, folder, tell, "rate", *small, "--boot", "call", "--create-limit", "1/1h"))
         create(rate, token, "only")
@@ -100,6 +102,7 @@ def running(program: pathlib.Path):
             **os.environ,
             "SPRITESD_TOKEN": token,
             "SPRITESD_URL": main,
+            "SPRITESD_AGENTS_URL": agents,
             "SPRITESD_RATE_URL": rate,
             "SPRITESD_BUSY_URL": busy,
             "SPRITESD_MANY": MANY,

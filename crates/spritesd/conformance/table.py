@@ -1,12 +1,13 @@
-"""The table of docs/spritesd.md: written from results, and compared with them."""
+"""The tables of docs/spritesd.md: written from results, and compared with them."""
 
 from __future__ import annotations
 
 import difflib
 import pathlib
 
-BEGIN = "<!-- conformance: written by `BLESS=1 crates/spritesd/conformance/run` -->"
-END = "<!-- end of conformance -->"
+# Names of the tables: what stands where one begins and ends.
+SDKS = "conformance"
+AGENTS = "conformance of agents' tools"
 
 
 def sections(path: pathlib.Path) -> dict[str, list[str]]:
@@ -21,7 +22,7 @@ def sections(path: pathlib.Path) -> dict[str, list[str]]:
 
 
 def rendered(parts: dict[str, list[str]], results: dict[str, list[dict]]) -> str:
-    """Operation × SDK: `pass`, `–` for what an SDK does not have, or the number of a sentence below the table."""
+    """Operation × SDK or tool: `pass`, `–` for what one does not have, or the number of a sentence below the table."""
     told = {suite: {result["operation"]: result for result in cases} for suite, cases in results.items()}
     sentences: list[str] = []
 
@@ -47,19 +48,21 @@ def rendered(parts: dict[str, list[str]], results: dict[str, list[dict]]) -> str
     return "\n".join(lines)
 
 
-def compare(path: pathlib.Path, text: str, bless: bool) -> list[str]:
-    """What is wrong with the table in `path`; with `bless`, it is written instead."""
+def compare(path: pathlib.Path, name: str, text: str, bless: bool) -> list[str]:
+    """What is wrong with the table of that name in `path`; with `bless`, it is written instead."""
+    begins = f"<!-- {name}: written by `BLESS=1 crates/spritesd/conformance/run` -->"
+    ends = f"<!-- end of {name} -->"
     document = path.read_text()
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = document.partition(begins)
+    _, end, after = rest.partition(ends)
     if not begin or not end:
-        return [f"{path.name} has no place for the table ({BEGIN} … {END})"]
-    wanted = f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
+        return [f"{path.name} has no place for the table ({begins} … {ends})"]
+    wanted = f"{before}{begins}\n\n{text}\n\n{ends}{after}"
     if document == wanted:
         return []
     if bless:
         path.write_text(wanted)
-        print(f"written: {path.name}")
+        print(f"written: {path.name}: {name}")
         return []
     difference = difflib.unified_diff(document.splitlines(), wanted.splitlines(), "written", "seen", lineterm="", n=0)
-    return ["the table of docs/spritesd.md is not what was seen; BLESS=1 writes it anew:\n" + "\n".join(difference)]
+    return [f"{path.name}: {name} is not what was seen; BLESS=1 writes it anew:\n" + "\n".join(difference)]
