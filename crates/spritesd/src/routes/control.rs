@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use axum::extract::{ConnectInfo, Path, RawQuery, State};
@@ -15,6 +16,7 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use url::form_urlencoded;
 
 use super::exec::{Client, Pace, Upgrade, accept, find};
@@ -33,6 +35,9 @@ use crate::sprite::Sprite;
 const PREFIX: &str = "control:";
 /// The client that writes input without a type byte; no content tells, so its name has to.
 const RAW_CLIENT: &str = "sprites-go-sdk/";
+
+/// How long an operation that is ending may take before the next is refused.
+const DYING: Duration = Duration::from_millis(100);
 
 /// `…/control`; with `op=exec` or `op=proxy` in the query that operation begins at once.
 pub(super) async fn open(
@@ -208,7 +213,7 @@ impl Control {
                 return self.fail(true, "args must be an object").await;
             }
         };
-        if self.is_busy() {
+        if !self.is_soon_free().await {
             return self.fail(true, "another operation is running").await;
         }
         match query::from_arguments(&arguments) {
@@ -248,6 +253,19 @@ impl Control {
         let reader = Reader::new(&session, self.dialect, entry);
         self.current = Some(Operation { session, reader, over, telling: tokio::spawn(telling) });
         Ok(())
+    }
+
+    /// Whether nothing runs, or what runs ends before long: who has just killed it does not wait for its last word.
+    async fn is_soon_free(&mut self) -> bool {
+        let Some(operation) = self.current.as_mut().filter(|operation| !operation.is_over()) else {
+            return true;
+        };
+        if timeout(DYING, &mut operation.telling).await.is_err() {
+            return operation.is_over();
+        }
+        // Not to be waited for a second time.
+        self.current = None;
+        true
     }
 
     fn is_busy(&self) -> bool {

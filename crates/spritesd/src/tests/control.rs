@@ -133,6 +133,52 @@ async fn signals_as_text_and_as_binary() {
     lab.server.stop().await;
 }
 
+/// Who has ended a command, or sees its output end, starts the next without waiting for its last word.
+#[tokio::test]
+async fn the_next_operation_waits_for_one_that_is_ending() {
+    let lab = Lab::with("one").await;
+    let mut wire = control(&lab.client, &[]).await;
+    let kill = r#"{"type":"signal","signal":"KILL"}"#;
+    let lingers = ["bash", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.01; done"];
+    for (cmd, terminal, signal, code) in [
+        (&["sleep", "600"][..], false, Some(kill), 137),
+        (&["cat"], true, Some(kill), 137),
+        (&lingers, false, Some(r#"{"type":"signal","signal":"TERM"}"#), 5),
+        (&["true"], false, None, 0),
+    ] {
+        for _ in 0..5 {
+            begin(&mut wire, &json!({ "cmd": cmd, "tty": terminal })).await;
+            if cmd.len() > 2 {
+                assert_eq!(wire.next().await, Frame::Binary(b"\x01up\n".to_vec()));
+            }
+            if let Some(signal) = signal {
+                wire.text(signal).await;
+            }
+            start(&mut wire, &json!({ "cmd": ["echo", "next"] })).await;
+            if terminal {
+                assert_eq!(wire.json().await, json!({ "type": "exit", "exit_code": code }));
+                assert_eq!(about(&mut wire).await["args"]["exitCode"], code);
+            } else {
+                assert_eq!(complete(&mut wire).await.1, code, "{cmd:?}");
+            }
+            assert_eq!(wire.json().await["type"], "session_info", "{cmd:?}");
+            assert_eq!(complete(&mut wire).await, (vec![b"\x01next\n".to_vec(), vec![3, 0]], 0));
+        }
+    }
+    // What does not end is not waited for, and answers stay in their order.
+    begin(&mut wire, &json!({ "cmd": ["bash", "-c", "trap '' TERM; echo up; read line; exit 6"], "stdin": true }))
+        .await;
+    assert_eq!(wire.next().await, Frame::Binary(b"\x01up\n".to_vec()));
+    wire.text(r#"{"type":"signal","signal":"TERM"}"#).await;
+    let asked = std::time::Instant::now();
+    start(&mut wire, &json!({ "cmd": ["true"] })).await;
+    assert_eq!(about(&mut wire).await["args"]["error"], "another operation is running");
+    assert!(asked.elapsed() < std::time::Duration::from_secs(1));
+    wire.send(&[4]).await;
+    assert_eq!(complete(&mut wire).await.1, 6);
+    lab.server.stop().await;
+}
+
 #[tokio::test]
 async fn errors_leave_the_socket_usable() {
     let lab = Lab::with("one").await;
