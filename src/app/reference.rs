@@ -11,7 +11,7 @@ use crate::{
     lockdown::apply::OUTCOMES,
     telemetry::metrics::Metrics,
 };
-use api::reasons::{RunPhase, RunReason, SessionReason};
+use api::reasons::{PolicyReason, RunPhase, RunReason, SessionReason};
 
 const HEAD: &str = "\
 <!-- Generated from src; do not edit. Rewrite it with: make crds -->
@@ -53,8 +53,9 @@ pub fn metrics() -> Result<String, prometheus::Error> {
     for (reason, warning) in session::TOLD {
         row("SandboxSession", reason.as_str(), reason.meaning(), warning);
     }
-    for reason in api::reasons::PolicyReason::ALL {
-        row("ExecutionPolicy", reason.as_str(), reason.meaning(), *reason != api::reasons::PolicyReason::Valid);
+    // That a policy is suspended is in its conditions, no Event yet.
+    for reason in PolicyReason::ALL.iter().filter(|reason| **reason != PolicyReason::Suspended) {
+        row("ExecutionPolicy", reason.as_str(), reason.meaning(), *reason != PolicyReason::Valid);
     }
     for (_, reason, note) in triggers::SWITCH {
         row("ConfigMap `sprite-operator-switch`", reason, note, reason != "SwitchOn");

@@ -60,6 +60,28 @@ fn the_page_of_metrics_is_what_the_code_registers() {
     committed("docs/metrics.md", &sprite_operator::app::reference::metrics().unwrap());
 }
 
+/// The words of a closed list in docs/api.md.
+fn documented(list: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(root().join("docs/api.md")).unwrap();
+    let (_, section) = page.split_once(&format!("### {list}\n")).unwrap_or_else(|| panic!("no list {list}"));
+    let rows = section.split("\n#").next().unwrap().lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| row.split('`').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_closed_lists_of_the_page_are_those_of_the_code() {
+    use api::reasons::{Evidence, PolicyReason, RunPhase, RunReason, SessionPhase, SessionReason};
+    fn words<T: ToString>(all: &[T]) -> Vec<String> {
+        all.iter().map(ToString::to_string).collect()
+    }
+    assert_eq!(documented("RunPhase"), words(RunPhase::ALL));
+    assert_eq!(documented("RunReason"), words(RunReason::ALL));
+    assert_eq!(documented("Evidence"), words(Evidence::ALL));
+    assert_eq!(documented("SessionPhase"), words(SessionPhase::ALL));
+    assert_eq!(documented("SessionReason"), words(SessionReason::ALL));
+    assert_eq!(documented("PolicyReason"), words(PolicyReason::ALL));
+}
+
 #[test]
 fn rendering_twice_gives_the_same() {
     assert_eq!(api::reference().unwrap(), api::reference().unwrap());

@@ -98,8 +98,12 @@ string_enum! {
         CancelRequested,
         /// Cancelled: the cluster-wide switch was turned off.
         KillSwitch,
-        /// Cancelled: the session was suspended or held.
+        /// Cancelled: the session was suspended.
         Suspended,
+        /// Cancelled: an administrator put a hold on the session.
+        Held,
+        /// Cancelled: the namespace was opted out.
+        TenantDisabled,
         /// Cancelled or Denied: the policy was suspended.
         PolicySuspended,
         /// Cancelled: the Run was deleted.
@@ -142,8 +146,14 @@ string_enum! {
         QuotaDaily,
         /// Denied: too many sessions.
         QuotaSessions,
+        /// Denied: too much run time in 24 hours.
+        QuotaRunTime,
+        /// Denied: too much cost in 24 hours.
+        QuotaCost,
         /// Denied: the queue timeout passed.
         QueueTimeout,
+        /// Denied: the audit record could not be written, and the policy's `audit.failure` is `Closed`.
+        AuditUnavailable,
         /// Denied: the session of that name is for another drive or conversation.
         SessionMismatch,
     }
@@ -177,7 +187,10 @@ impl RunReason {
             | Self::QuotaConcurrency
             | Self::QuotaDaily
             | Self::QuotaSessions
+            | Self::QuotaRunTime
+            | Self::QuotaCost
             | Self::QueueTimeout
+            | Self::AuditUnavailable
             | Self::SessionMismatch => true,
             Self::Waiting
             | Self::Started
@@ -195,6 +208,8 @@ impl RunReason {
             | Self::CancelRequested
             | Self::KillSwitch
             | Self::Suspended
+            | Self::Held
+            | Self::TenantDisabled
             // A policy that is suspended refuses and stops.
             | Self::PolicySuspended
             | Self::Deleted => false,
@@ -284,8 +299,12 @@ string_enum! {
         KillUnconfirmed,
         /// Awake without a Run.
         HeldAwakeByGuest,
+        /// The runner does not exist for the Sprite's architecture.
+        UnsupportedPlatform,
         /// The policy is missing or not ready.
         PolicyNotReady,
+        /// The policy is suspended.
+        PolicySuspended,
         /// The namespace is not opted in.
         TenantNotEnabled,
         /// The cluster-wide switch is off or cannot be read.
@@ -310,6 +329,8 @@ string_enum! {
         InvalidEntries,
         /// `egress.mode: Open` needs the operator's flag `--allow-open-egress`.
         OpenEgressNotAllowed,
+        /// The policy is suspended: nothing starts under it.
+        Suspended,
     }
 }
 

@@ -26,6 +26,8 @@ pub const fn of_run(reason: RunReason) -> Option<Anomaly> {
         | RunReason::FileError
         | RunReason::CancelRequested
         | RunReason::Suspended
+        | RunReason::Held
+        | RunReason::TenantDisabled
         | RunReason::PolicySuspended
         | RunReason::Deleted
         | RunReason::InvalidSpec
@@ -44,7 +46,10 @@ pub const fn of_run(reason: RunReason) -> Option<Anomaly> {
         | RunReason::QuotaConcurrency
         | RunReason::QuotaDaily
         | RunReason::QuotaSessions
+        | RunReason::QuotaRunTime
+        | RunReason::QuotaCost
         | RunReason::QueueTimeout
+        | RunReason::AuditUnavailable
         | RunReason::SessionMismatch => None,
     }
 }
@@ -72,7 +77,9 @@ pub const fn of_session(reason: SessionReason) -> Option<Anomaly> {
         | SessionReason::Held
         | SessionReason::Hibernated
         | SessionReason::Expired
+        | SessionReason::UnsupportedPlatform
         | SessionReason::PolicyNotReady
+        | SessionReason::PolicySuspended
         | SessionReason::TenantNotEnabled
         | SessionReason::SwitchOff
         | SessionReason::Lost

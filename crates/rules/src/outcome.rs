@@ -242,9 +242,12 @@ pub const fn phases(reason: RunReason) -> &'static [RunPhase] {
         | RunReason::SessionDeleted
         | RunReason::FileError => &[RunPhase::Failed],
         RunReason::OutcomeUnknown => &[RunPhase::Unknown],
-        RunReason::CancelRequested | RunReason::KillSwitch | RunReason::Suspended | RunReason::Deleted => {
-            &[RunPhase::Cancelled]
-        }
+        RunReason::CancelRequested
+        | RunReason::KillSwitch
+        | RunReason::Suspended
+        | RunReason::Held
+        | RunReason::TenantDisabled
+        | RunReason::Deleted => &[RunPhase::Cancelled],
         // Before the start it is a refusal, after it an end.
         RunReason::PolicySuspended => &[RunPhase::Cancelled, RunPhase::Denied],
         RunReason::InvalidSpec
@@ -266,7 +269,10 @@ pub const fn phases(reason: RunReason) -> &'static [RunPhase] {
         | RunReason::QuotaConcurrency
         | RunReason::QuotaDaily
         | RunReason::QuotaSessions
+        | RunReason::QuotaRunTime
+        | RunReason::QuotaCost
         | RunReason::QueueTimeout
+        | RunReason::AuditUnavailable
         | RunReason::SessionMismatch => &[RunPhase::Denied],
     }
 }

@@ -78,8 +78,8 @@ fn the_table_of_outcomes_is_closed() {
             (RunPhase::Succeeded, 1),
             (RunPhase::Failed, 9),
             (RunPhase::Unknown, 1),
-            (RunPhase::Cancelled, 5),
-            (RunPhase::Denied, 22),
+            (RunPhase::Cancelled, 7),
+            (RunPhase::Denied, 25),
         ]
     );
     let cancelled = RunReason::ALL.iter().filter(|reason| phases(**reason).contains(&RunPhase::Cancelled));
