@@ -166,6 +166,9 @@ impl Sprite {
             (vm, Status::Cold)
         };
         let guest = Arc::clone(&vm.guest);
+        if from == Status::Cold {
+            self.announce_services();
+        }
         self.become_(Power::Running(vm, permit));
         if from == Status::Cold {
             tokio::spawn(Arc::clone(self).boot_services(Arc::clone(&guest)));

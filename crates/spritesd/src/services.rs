@@ -11,7 +11,7 @@ mod journal;
 mod state;
 mod unit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,18 +22,20 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 pub(crate) use definition::Definition;
-use definition::{Refusal, Service, boot_order, http_owner, needed_by};
+use definition::{Refusal, Service, boot_order, http_owner, is_valid_name, needed_by};
 pub(crate) use follow::Follow;
 use journal::Journal;
-use state::Phase;
+use state::{Event, Phase, State};
 use unit::Unit;
 
 use super::guest::Guest;
 use super::lifecycle::Awake;
-use super::sprite::Sprite;
+use super::sprite::{Sprite, blocking};
 
 /// How long a service that is replaced or deleted may take to stop.
 const LEAVE: Duration = Duration::from_secs(10);
+/// Of how many deleted services the logs stay.
+const MOST_LEFT: usize = 32;
 /// The port of the URL when no service has one.
 const DEFAULT_PORT: u16 = 8080;
 /// How long after its start a service may take to listen.
@@ -67,6 +69,8 @@ impl From<Refusal> for ServiceError {
 #[derive(Default)]
 pub(crate) struct Services {
     units: Mutex<BTreeMap<String, Arc<Unit>>>,
+    /// Those that a boot is still to start.
+    booting: Mutex<BTreeSet<String>>,
     /// Serializes changes of the definitions.
     changing: tokio::sync::Mutex<()>,
 }
@@ -74,8 +78,13 @@ pub(crate) struct Services {
 impl Services {
     /// Returns when no service runs any more; the sandbox must have ended.
     pub(super) async fn ended(&self) {
+        self.booting().clear();
         let units: Vec<Arc<Unit>> = self.lock().values().cloned().collect();
         join_all(units.iter().map(|unit| unit.ended())).await;
+    }
+
+    fn booting(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.booting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Unit>>> {
@@ -105,14 +114,19 @@ impl Sprite {
         let _one = self.services.changing.lock().await;
         definition.check(&name, &self.meta().services)?;
         let service = Service { definition, stopped: false };
+        let unit = self.unit(&name);
+        if self.defined(&name).is_err()
+            && let Err(error) = unit.forget().await
+        {
+            warn!(%error, "a service goes on with the log of one before it");
+        }
         let stored = (name.clone(), service.clone());
         self.change(|meta| drop(meta.services.insert(stored.0, stored.1))).await?;
         self.record("service-put", json!({ "service": name, "argv": service.definition.spawn().argv }));
-        let unit = self.unit(&name);
         Ok(self.starting(awake, &name, unit, &service.definition, true, duration).await)
     }
 
-    /// Stops and removes a service.
+    /// Stops and removes a service. What it has written stays to be read.
     pub(crate) async fn delete_service(self: &Arc<Self>, name: &str) -> Result<(), ServiceError> {
         let _one = self.services.changing.lock().await;
         self.defined(name)?;
@@ -124,8 +138,11 @@ impl Sprite {
         self.change(|meta| drop(meta.services.remove(name))).await?;
         unit.hold().await.stop(LEAVE).await;
         self.services.lock().remove(name);
-        if let Err(error) = unit.forget().await {
-            warn!(%error, "logs of a deleted service stay behind");
+        self.services.booting().remove(name);
+        let (own, services) = (self.shared.store.directory(&self.meta().name), self.meta().services);
+        let pruned = blocking(move || journal::prune(&own, |name| services.contains_key(name), MOST_LEFT)).await;
+        if let Err(error) = pruned {
+            warn!(%error, "logs of deleted services stay behind");
         }
         self.record("service-delete", json!({ "service": name }));
         Ok(())
@@ -162,6 +179,7 @@ impl Sprite {
             return Err(ServiceError::NotRunning(name));
         }
         self.set_stopped(&name, true).await?;
+        self.services.booting().remove(&name);
         let events = unit.follow();
         let work = tokio::spawn(async move {
             held.stop(patience).await;
@@ -184,8 +202,8 @@ impl Sprite {
         lines: Option<usize>,
         duration: Duration,
     ) -> Result<Follow, ServiceError> {
-        self.defined(name)?;
-        let (known, events) = self.unit(name).logs(lines).await?;
+        let unit = if self.defined(name).is_ok() { self.unit(name) } else { self.deleted(name).await? };
+        let (known, events) = unit.logs(lines).await?;
         Ok(Follow::new(awake, name, known, events, None, duration))
     }
 
@@ -224,17 +242,27 @@ impl Sprite {
         }
     }
 
+    /// Has all that is to run in a sandbox be seen as starting, before the sandbox is seen.
+    pub(super) fn announce_services(&self) {
+        let services = self.meta().services;
+        let names = services.into_iter().filter(|(_, service)| !service.stopped).map(|(name, _)| name);
+        *self.services.booting() = names.collect();
+    }
+
     /// Starts all that is to run in a sandbox that has just started, each after those it needs.
     pub(super) async fn boot_services(self: Arc<Self>, guest: Arc<Guest>) {
         for name in boot_order(&self.meta().services) {
             // It may have been stopped or deleted meanwhile.
             let _one = self.services.changing.lock().await;
+            if !guest.is_alive() {
+                return;
+            }
             if let Ok(service) = self.defined(&name)
                 && !service.stopped
-                && guest.is_alive()
             {
                 self.unit(&name).hold().await.start(&self, &guest, service.definition.spawn()).await;
             }
+            self.services.booting().remove(&name);
         }
     }
 
@@ -276,6 +304,14 @@ impl Sprite {
         Ok(())
     }
 
+    /// What is left of a service that has been deleted.
+    async fn deleted(&self, name: &str) -> Result<Arc<Unit>, ServiceError> {
+        let journal = is_valid_name(name).then(|| Journal::new(&self.shared.store.directory(&self.meta().name), name));
+        let found = blocking(move || Ok(journal.filter(Journal::exists))).await?;
+        let journal = found.ok_or_else(|| ServiceError::NotFound(name.to_owned()))?;
+        Ok(Unit::new(name, journal))
+    }
+
     fn defined(&self, name: &str) -> Result<Service, ServiceError> {
         self.meta().services.remove(name).ok_or_else(|| ServiceError::NotFound(name.to_owned()))
     }
@@ -284,6 +320,12 @@ impl Sprite {
         let own = self.shared.store.directory(&self.meta().name);
         let mut units = self.services.lock();
         Arc::clone(units.entry(name.to_owned()).or_insert_with(|| Unit::new(name, Journal::new(&own, name))))
+    }
+
+    fn state_of(&self, name: &str) -> State {
+        let state = self.unit(name).state();
+        let waits = state.phase == Phase::Stopped && self.services.booting().contains(name);
+        if waits { state.after(Event::Starting, Timestamp::now()).0 } else { state }
     }
 
     fn describe(&self, name: &str, definition: &Definition) -> Value {
@@ -296,7 +338,7 @@ impl Sprite {
             ("env", (!env.is_empty()).then(|| json!(env))),
             ("dir", dir.as_deref().map(Value::from)),
             ("http_port", Some(json!(http_port))),
-            ("state", Some(self.unit(name).state().describe(name))),
+            ("state", Some(self.state_of(name).describe(name))),
         ];
         journal::object(fields.into_iter().filter_map(|(field, value)| Some((field, value?))))
     }

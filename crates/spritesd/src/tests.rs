@@ -21,6 +21,7 @@ mod raw;
 mod restart;
 mod root;
 mod services;
+mod services_logs;
 mod sprites;
 pub(crate) mod support;
 mod tty;

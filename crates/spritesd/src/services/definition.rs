@@ -146,7 +146,7 @@ impl Definition {
     }
 }
 
-fn is_valid_name(name: &str) -> bool {
+pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len())
         && name != RESERVED
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')

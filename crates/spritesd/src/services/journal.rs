@@ -1,6 +1,7 @@
-//! The output of one service on disk: as text that the guest may read, and as events with time and stream that the
-//! logs call reads. Both are bounded: what is full becomes the older part, and the part before that goes. Blocking.
+//! The output of one service on disk: as lines with time and stream that the guest may read, and as events that the logs
+//! call reads. Both are bounded: what is full becomes the older part, and the part before that goes. Blocking.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use serde_json::Value;
 
 /// Bound of each part of a file; there are two.
 const LARGEST_PART: u64 = 1 << 20;
+
+/// Bound of what waits for the end of its line; more is a line.
+const LONGEST_LINE: usize = 64 << 10;
 
 /// Where the guest sees the text of the service `name`.
 pub(crate) fn shown_path(name: &str) -> String {
@@ -32,6 +36,8 @@ pub(crate) fn object(fields: impl IntoIterator<Item = (&'static str, Value)>) ->
 pub(crate) struct Journal {
     shown: Rotated,
     events: Rotated,
+    /// The line that each stream is in the middle of.
+    unfinished: BTreeMap<&'static str, Vec<u8>>,
 }
 
 impl Journal {
@@ -41,18 +47,41 @@ impl Journal {
             shown: Rotated::new(own.join("logs/services").join(format!("{name}.log"))),
             // Not in the guest: this is not its format.
             events: Rotated::new(own.join("services").join(format!("{name}.jsonl"))),
+            unfinished: BTreeMap::new(),
         }
     }
 
-    /// Makes the text exist: who is told its path may look before there is output.
+    /// Whether there is anything of the service.
+    pub(crate) fn exists(&self) -> bool {
+        self.shown.path.exists() || self.events.path.exists()
+    }
+
+    /// Makes the text exist: who is told its path may look before there is output. What the process before left
+    /// unfinished is a line.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
+        for stream in self.unfinished.keys().copied().collect::<Vec<_>>() {
+            self.end(stream)?;
+        }
         self.shown.append(b"")
     }
 
-    /// Adds output.
-    pub(crate) fn append(&mut self, raw: &[u8], event: &Value) -> io::Result<()> {
-        self.shown.append(raw)?;
+    /// Adds output of a stream.
+    pub(crate) fn append(&mut self, stream: &'static str, raw: &[u8], event: &Value) -> io::Result<()> {
+        let line = self.unfinished.entry(stream).or_default();
+        line.extend(raw);
+        let finished = match line.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => line.drain(..=end).collect(),
+            None if line.len() > LONGEST_LINE => std::mem::take(line),
+            None => Vec::new(),
+        };
+        self.shown.append(&shown_lines(stream, &finished, Timestamp::now()))?;
         self.events.append(format!("{event}\n").as_bytes())
+    }
+
+    /// Takes the end of a stream: what is unfinished is a line.
+    pub(crate) fn end(&mut self, stream: &'static str) -> io::Result<()> {
+        let rest = self.unfinished.remove(stream).unwrap_or_default();
+        self.shown.append(&shown_lines(stream, &rest, Timestamp::now()))
     }
 
     /// The events with the last `lines` lines of output, all that are kept by default.
@@ -69,6 +98,34 @@ impl Journal {
         self.shown.remove()?;
         self.events.remove()
     }
+}
+
+/// Lines as the guest reads them: `time [stream] line`.
+fn shown_lines(stream: &str, text: &[u8], now: Timestamp) -> Vec<u8> {
+    let mut shown = Vec::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        shown.extend(format!("{now:.3} [{stream}] ").bytes());
+        shown.extend(line.strip_suffix(b"\n").unwrap_or(line));
+        shown.push(b'\n');
+    }
+    shown
+}
+
+/// Removes what is left of services that a Sprite has no more, but for the `most` that wrote last. Blocking.
+pub(crate) fn prune(own: &Path, is_defined: impl Fn(&str) -> bool, most: usize) -> io::Result<()> {
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir(own.join("logs/services"))? {
+        let entry = entry?;
+        let file = entry.file_name();
+        if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".log"))
+            && !is_defined(name)
+        {
+            left.push((entry.metadata()?.modified()?, name.to_owned()));
+        }
+    }
+    left.sort_unstable();
+    let surplus = left.len().saturating_sub(most);
+    left.iter().take(surplus).try_for_each(|(_, name)| Journal::new(own, name).remove())
 }
 
 /// The end of some output.
@@ -222,7 +279,7 @@ mod tests {
         let line = format!("{}\n", "x".repeat(4095));
         for n in 0..1000 {
             let event = json!({ "type": "stdout", "n": n, "data": line });
-            journal.append(line.as_bytes(), &event).unwrap();
+            journal.append("stdout", line.as_bytes(), &event).unwrap();
         }
         let size = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().len();
         assert!(size("logs/services/web.log") <= LARGEST_PART && size("logs/services/web.log.1") <= LARGEST_PART);
@@ -230,17 +287,76 @@ mod tests {
         assert!(kept.len() > 250 && kept.len() < 520 && kept.last().unwrap()["n"] == 999, "{}", kept.len());
         // Another process goes on where this one ended.
         let mut journal = Journal::new(dir.path(), "web");
-        journal.append(b"y\n", &out("y\n")).unwrap();
+        journal.append("stdout", b"y\n", &out("y\n")).unwrap();
         assert_eq!(journal.read(Some(1)).unwrap(), [out("y\n")]);
         journal.remove().unwrap();
         assert!(journal.read(None).unwrap().is_empty());
     }
 
     #[test]
+    fn lines_are_shown_whole_with_time_and_stream() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("logs")).unwrap();
+        let mut journal = Journal::new(dir.path(), "web");
+        let long = vec![b'l'; LONGEST_LINE + 1];
+        let pieces: [(&'static str, &[u8]); 6] = [
+            ("stdout", b"one\ntw"),
+            ("stderr", b"\xff\n\n"),
+            ("stdout", b"o\nrest"),
+            ("stderr", &long),
+            ("stderr", b"after\r\n"),
+            ("stdout", b" of it"),
+        ];
+        for (stream, raw) in pieces {
+            journal.append(stream, raw, &out("")).unwrap();
+        }
+        journal.end("stdout").unwrap();
+        journal.append("stdout", b"left", &out("")).unwrap();
+        // Of the next process.
+        journal.begin().unwrap();
+        journal.append("stdout", b"new\n", &out("")).unwrap();
+        let text = std::fs::read(dir.path().join("logs/services/web.log")).unwrap();
+        let lines = text.strip_suffix(b"\n").unwrap().split(|byte| *byte == b'\n');
+        let lines = lines.map(|line| {
+            let (time, rest) = line.split_at(line.iter().position(|byte| *byte == b' ').unwrap());
+            let time = std::str::from_utf8(time).unwrap();
+            assert!(time.parse::<Timestamp>().is_ok() && time.len() == "2026-01-01T00:00:00.000Z".len(), "{time}");
+            rest[1..].to_vec()
+        });
+        let long = [b"[stderr] ", long.as_slice()].concat();
+        let expected: [&[u8]; 9] = [
+            b"[stdout] one",
+            b"[stderr] \xff",
+            b"[stderr] ",
+            b"[stdout] two",
+            &long,
+            b"[stderr] after\r",
+            b"[stdout] rest of it",
+            b"[stdout] left",
+            b"[stdout] new",
+        ];
+        assert_eq!(lines.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn of_services_that_are_gone_the_last_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("logs")).unwrap();
+        for n in 0..6 {
+            Journal::new(dir.path(), &format!("s{n}")).append("stdout", b"x\n", &out("x\n")).unwrap();
+            let file = File::options().append(true).open(dir.path().join(format!("logs/services/s{n}.log"))).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(n)).unwrap();
+        }
+        prune(dir.path(), |name| name == "s0", 2).unwrap();
+        let left = (0..6).filter(|n| Journal::new(dir.path(), &format!("s{n}")).exists());
+        assert_eq!(left.collect::<Vec<_>>(), [0, 4, 5]);
+    }
+
+    #[test]
     fn nothing_is_made_where_there_is_no_sprite() {
         let dir = tempfile::tempdir().unwrap();
         let gone = dir.path().join("gone");
-        assert!(Journal::new(&gone, "web").append(b"x", &out("x")).is_err());
+        assert!(Journal::new(&gone, "web").append("stdout", b"x", &out("x")).is_err());
         assert!(!gone.exists());
     }
 

@@ -279,7 +279,9 @@ impl Unit {
             let kept = blocking(move || {
                 let mut journal = unit.journal();
                 let event = event(stream, [("data", text.as_str().into())]);
-                let kept = if raw.is_empty() && text.is_empty() { Ok(()) } else { journal.append(&raw, &event) };
+                let kept =
+                    if raw.is_empty() && text.is_empty() { Ok(()) } else { journal.append(stream, &raw, &event) };
+                let kept = if raw.is_empty() { kept.and_then(|()| journal.end(stream)) } else { kept };
                 if !text.is_empty() {
                     // Nobody may be following.
                     drop(unit.feed.send(event));
