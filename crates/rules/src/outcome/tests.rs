@@ -84,7 +84,10 @@ fn the_table_of_outcomes_is_closed() {
     );
     let cancelled = RunReason::ALL.iter().filter(|reason| phases(**reason).contains(&RunPhase::Cancelled));
     let words: Vec<_> = cancelled.map(|reason| reason.as_str()).collect();
-    assert_eq!(words, ["CancelRequested", "KillSwitch", "Suspended", "PolicySuspended", "Deleted"]);
+    assert_eq!(
+        words,
+        ["CancelRequested", "KillSwitch", "Suspended", "Held", "TenantDisabled", "PolicySuspended", "Deleted"]
+    );
 }
 
 #[rstest]
