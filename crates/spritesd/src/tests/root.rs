@@ -171,13 +171,15 @@ async fn sprite_env_speaks_for_its_sprite() {
     let info = lab.client.sh("one", "sprite-env info").await;
     assert!(info.contains("\"name\": \"one\"") && info.contains("\"sprite_url\": \"http://one."), "{info}");
     let service = "sprite-env services create web --cmd sleep --args 600 --env A=b --dir /tmp --no-stream
+        sprite-env services create dash --cmd python3 --args -m,http.server,8080 --http-port 8080 --no-stream
+        sprite-env services get dash | grep -c -e '\"-m\"' -e '\"http_port\": 8080'
         sprite-env services list; sprite-env services get web | grep -c running; sprite-env services stop web >/dev/null
         sprite-env services get web | grep -c stopped; sprite-env services delete web; sprite-env services get web; echo $?";
     let said = lab.client.sh("one", service).await;
-    assert!(said.contains("\"cmd\": \"sleep\"") && said.contains("\"A\": \"b\""), "{said}");
+    assert!(said.contains("\"cmd\": \"sleep\"") && said.contains("\"A\": \"b\"") && said.contains("\n2\n["), "{said}");
     assert!(said.ends_with("1\n1\n1\n"), "{said}");
     let checkpoint =
-        "sprite-env checkpoints create --comment 'so far'; sprite-env checkpoint list; sprite-env checkpoints get v1";
+        "sprite-env checkpoints create --comment '-so far'; sprite-env checkpoint list; sprite-env checkpoints get v1";
     let said = lab.client.sh("one", checkpoint).await;
     assert!(said.contains("Checkpoint v1 created successfully") && said.contains("so far"), "{said}");
     let task = "sprite-env tasks create build --expire 10m; sprite-env tasks list; sprite-env tasks delete build; sprite-env tasks list";

@@ -162,6 +162,14 @@ def run_tasks(given):
     return call({"get": "GET", "delete": "DELETE"}[given.verb], path)
 
 
+def joined(words):
+    """Options with the words after them, which may begin with a dash as the arguments of a program do."""
+    words = iter(words)
+    for word in words:
+        value = next(words, None) if word in ("--args", "--cmd", "--comment", "--data", "--dir", "--env", "--needs", "-d") else None
+        yield word if value is None else f"{word}={value}" if word.startswith("--") else word + value
+
+
 def main():
     parser = argparse.ArgumentParser(prog="sprite-env", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
@@ -176,7 +184,7 @@ def main():
     curl.add_argument("-X", "--request", default=None)
     curl.add_argument("-d", "--data", default=None)
     curl.add_argument("path")
-    given = parser.parse_args()
+    given = parser.parse_args(list(joined(sys.argv[1:])))
     if given.group == "info":
         return call("GET", "/v1/info")
     if given.group == "curl":
