@@ -5,4 +5,5 @@
 pub mod apply;
 pub mod finalizer;
 pub mod lease;
+pub mod object_key;
 pub mod scope;

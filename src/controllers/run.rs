@@ -3,12 +3,13 @@
 //! Reconcile starts, stops or observes an execution and returns; the execution is a task of its own, whose end wakes
 //! reconcile, which writes. Must not start anything that is not first recorded in status.
 
-mod acquire;
 mod act;
 mod decide;
 mod execution;
+mod finish;
 mod gate;
 mod gather;
+mod gather_live;
 mod observed;
 mod plan;
 mod report;
@@ -18,20 +19,29 @@ pub use report::is_warning;
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
-
+use self::plan::{Need, Plan};
 use super::{context::Context, driver::Next, error::Error};
+use crate::kubernetes::object_key::ObjectKey;
 use api::Run;
 
 /// Brings a Run one step further.
 pub async fn reconcile(run: Arc<Run>, context: Arc<Context>) -> Result<Next, Error> {
-    let mut observed = gather::cached(&context, run);
+    let key = ObjectKey::of(run.as_ref())?;
+    let mut observed = gather::cached(&context, run, key);
+    let mut proved = None;
     let mut plan = decide::decide(&observed);
-    if plan.rests_on_cache() {
-        // What cannot be taken back is decided on what is so now, not on what a cache says.
-        observed = gather::fresh(&context, observed).await?;
+    // Each need is met once: what was gathered is not asked for again.
+    while let Plan::Need(need) = plan {
+        match need {
+            Need::Servers => observed = gather::fresh(&context, observed).await?,
+            Need::LiveSprite(proof) => {
+                let (live, at) = gather_live::live(&context, &observed, &proof).await;
+                observed.live = Some(live);
+                proved = at;
+            }
+        }
         plan = decide::decide(&observed);
     }
-    tracing::debug!(run = observed.run.name_any(), plan = plan.name(), "decided");
-    act::act(&context, observed, plan).await
+    tracing::debug!(run = observed.key.name, plan = plan.name(), "decided");
+    act::act(&context, observed, plan, proved).await
 }

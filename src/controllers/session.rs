@@ -17,27 +17,29 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 
-use super::{context::Context, driver::Next, error::Error};
+use super::{context::Context, driver::Next, error::Error, state::session_view::is_run};
+use crate::kubernetes::object_key::ObjectKey;
 use api::{SandboxSession, names::HOLD_ANNOTATION};
 
 /// Brings a session one step further.
 pub async fn reconcile(session: Arc<SandboxSession>, context: Arc<Context>) -> Result<Next, Error> {
-    let observed = gather::gather(&context, session).await;
+    let key = ObjectKey::of(session.as_ref())?;
+    let observed = gather::gather(&context, session, key).await;
     let plan = decide::decide(&observed);
-    tracing::debug!(session = observed.session.name_any(), effect = ?plan.effect, "decided");
-    let (namespace, name) = (observed.session.namespace().unwrap_or_default(), observed.session.name_any());
+    tracing::debug!(session = observed.key.name, effect = ?plan.effect, "decided");
+    let ObjectKey { namespace, name, uid } = &observed.key;
     let result = act::act(&context, &observed, plan).await;
     if stops_runs(&observed.session) {
-        for run in context.executions.runs_of(&observed.session.uid().unwrap_or_default()) {
-            context.wake_runs.wake(&namespace, &run);
+        for run in context.executions.runs_of(uid) {
+            context.wake_runs.wake(namespace, &run);
         }
     }
     // A Run that ended before its own session was seen has still to delete it.
-    for owner in observed.session.owner_references().iter().filter(|owner| owner.kind == "Run") {
-        context.wake_runs.wake(&namespace, &owner.name);
+    for owner in observed.session.owner_references().iter().filter(|owner| is_run(owner)) {
+        context.wake_runs.wake(namespace, &owner.name);
     }
     // Whatever came of it, a Run that waits should look: it registers again if it still has to wait.
-    context.wake_waiting(&namespace, &name);
+    context.wake_waiting(namespace, name);
     result
 }
 

@@ -70,12 +70,13 @@ fn documented(list: &str) -> Vec<String> {
 
 #[test]
 fn the_closed_lists_of_the_page_are_those_of_the_code() {
-    use api::reasons::{Evidence, PolicyReason, RunPhase, RunReason, SessionPhase, SessionReason};
+    use api::reasons::{Evidence, PolicyReason, RunPhase, RunReason, SessionPhase, SessionReason, WaitingCause};
     fn words<T: ToString>(all: &[T]) -> Vec<String> {
         all.iter().map(ToString::to_string).collect()
     }
     assert_eq!(documented("RunPhase"), words(RunPhase::ALL));
     assert_eq!(documented("RunReason"), words(RunReason::ALL));
+    assert_eq!(documented("WaitingCause"), words(WaitingCause::ALL));
     assert_eq!(documented("Evidence"), words(Evidence::ALL));
     assert_eq!(documented("SessionPhase"), words(SessionPhase::ALL));
     assert_eq!(documented("SessionReason"), words(SessionReason::ALL));

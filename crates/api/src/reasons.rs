@@ -218,6 +218,20 @@ impl RunReason {
 }
 
 string_enum! {
+    /// What a Run that is Pending waits for; the reason of its condition `Admitted`.
+    WaitingCause {
+        /// The cluster-wide switch cannot be read.
+        SwitchFrozen,
+        /// The session is not there, not ready, or its lockdown is being verified again.
+        SessionNotReady,
+        /// The platform account is full.
+        PlatformCapacity,
+        /// As many Runs execute in the session as its policy allows.
+        Queued,
+    }
+}
+
+string_enum! {
     /// Where a session stands.
     SessionPhase {
         /// Nothing was asked of the platform yet.

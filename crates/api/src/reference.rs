@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     CrdError, GROUP, VERSION, crds,
-    reasons::{Evidence, PolicyReason, RunPhase, RunReason, SessionPhase, SessionReason, SpritePhase},
+    reasons::{Evidence, PolicyReason, RunPhase, RunReason, SessionPhase, SessionReason, SpritePhase, WaitingCause},
     schema::{DURATION, QUANTITY},
 };
 
@@ -44,6 +44,7 @@ pub fn reference() -> Result<String, CrdError> {
     let vocabularies = [
         vocabulary::<RunPhase>("RunPhase"),
         vocabulary::<RunReason>("RunReason"),
+        vocabulary::<WaitingCause>("WaitingCause"),
         vocabulary::<Evidence>("Evidence"),
         vocabulary::<SessionPhase>("SessionPhase"),
         vocabulary::<SessionReason>("SessionReason"),

@@ -35,6 +35,7 @@ use super::{
     selectable = ".status.phase",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(name = "Admitted", type_ = "string", json_path = ".status.conditions[?(@.type==\"Admitted\")].reason"),
     printcolumn(name = "Exit", type_ = "integer", json_path = ".status.exitCode"),
     printcolumn(name = "Duration-Ms", type_ = "integer", json_path = ".status.execution.durationMs"),
     printcolumn(name = "Session", type_ = "string", json_path = ".status.session.name"),

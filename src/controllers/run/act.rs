@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
 };
 
@@ -12,57 +11,63 @@ use super::{
     execution::{
         adopt, place,
         place::{RecoveryRequest, RecoveryWindow},
+        proved::Proved,
         start,
     },
+    finish::{End, finish},
     observed::Observed,
-    plan::Plan,
-    report, status,
+    plan::{Plan, Wait},
+    report,
 };
 use crate::{
     controllers::{
         context::Context,
         driver::Next,
         error::Error,
-        state::{
-            executions::{Finished, Owner},
-            session_view::SessionView,
-        },
+        state::{executions::Owner, session_view::SessionView},
     },
-    kubernetes::{apply, finalizer},
+    kubernetes::{
+        apply::{self, within},
+        finalizer,
+    },
 };
-use api::{
-    Run, SandboxSession, SandboxSessionSpec,
-    names::{RUN_FINALIZER, RUN_UID_LABEL},
-    sandbox_session::Access,
-};
-use rules::{
-    outcome::{Outcome, Stop},
-    session_name,
-};
+use api::{Run, SandboxSession, names::RUN_FINALIZER};
+use rules::outcome::Stop;
+use sprites::Priority;
+
+/// When what was decided on has changed by our own doing.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Does it.
-pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next, Error> {
-    let api: Api<Run> = Api::namespaced(context.client.clone(), &o.run.namespace().unwrap_or_default());
+pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan, proved: Option<Proved>) -> Result<Next, Error> {
+    let api: Api<Run> = Api::namespaced(context.client.clone(), &o.key.namespace);
     match plan {
+        // Both are met before anything is done; whoever gets here looks again.
+        Plan::Need(_) => Ok(Next::After(LOOK_AGAIN)),
         Plan::Nothing(next) => Ok(next),
         Plan::Wait(wait) => report::wait(context, &o, wait).await,
         Plan::Finish(outcome) => {
-            context.waiting.remove(&o.run.namespace().unwrap_or_default(), &o.session_name, &o.run.name_any());
-            finish(context, &o, &api, &outcome).await
+            context.waiting.remove(&o.key.namespace, &o.session_name, &o.key.name);
+            finish(context, &o, End::Early(&outcome)).await
         }
-        Plan::CreateSession => create_session(context, &o).await,
-        Plan::Start(start) => start::start(context, o, *start).await,
+        Plan::CreateSession(session) => create_session(context, &o, &session).await,
+        Plan::Wake(sprite, wait) => wake(context, &o, &sprite, wait).await,
+        Plan::Reverify { doubt, sprite, wait } => reverify(context, &o, &doubt, &sprite, wait).await,
+        Plan::Start(start) => match proved {
+            Some(proved) => Ok(start::start(context, o, *start, proved)),
+            None => Ok(Next::After(LOOK_AGAIN)),
+        },
         Plan::Adopt(stop) => Ok(adopt(context, &o, stop)),
         Plan::Stop(stop) => {
-            context.executions.stop(&o.uid, stop);
+            context.executions.stop(&o.key.uid, stop);
             Ok(Next::Change)
         }
-        Plan::Conclude(finished) => conclude(context, &o, &finished).await,
+        Plan::Conclude(finished) => finish(context, &o, End::Executed(&finished)).await,
         Plan::DeleteSession => delete_session(context, &o).await,
         Plan::Expire => {
-            let exactly = Preconditions { uid: Some(o.uid.clone()), resource_version: None };
+            let exactly = Preconditions { uid: Some(o.key.uid.clone()), resource_version: None };
             let params = DeleteParams { preconditions: Some(exactly), ..DeleteParams::background() };
-            match api.delete(&o.run.name_any(), &params).await {
+            match within(api.delete(&o.key.name, &params)).await {
                 Ok(_) => Ok(Next::Change),
                 Err(error) if apply::is_not_found(&error) => Ok(Next::Change),
                 Err(error) => Err(error.into()),
@@ -70,7 +75,7 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
         }
         Plan::Release => match finalizer::remove(&api, o.run.as_ref(), RUN_FINALIZER).await {
             Ok(()) => {
-                context.executions.forget(&o.uid);
+                context.executions.forget(&o.key.uid);
                 Ok(Next::Change)
             }
             Err(error) if finalizer::is_outdated(&error) => Ok(Next::Change),
@@ -79,67 +84,11 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan) -> Result<Next
     }
 }
 
-/// Writes how a Run ended without a command.
-async fn finish(context: &Context, o: &Observed, api: &Api<Run>, outcome: &Outcome) -> Result<Next, Error> {
-    let mut new = status::finished_early(&o.run, outcome, o.now);
-    match report::write(context, o, &new).await {
-        Ok(()) => {}
-        Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
-            // The object itself leaves no room: as little as says what became of it.
-            tracing::warn!(run = o.run.name_any(), error = apply::brief(&error), "a status is not taken");
-            new = status::least(&o.run, outcome, o.now);
-            match report::write(context, o, &new).await {
-                // Nothing was started, so nothing is lost by letting a deleted one go.
-                Err(Error::Kubernetes(error))
-                    if apply::is_refused(&error) && o.run.metadata.deletion_timestamp.is_some() =>
-                {
-                    finalizer::remove(api, o.run.as_ref(), RUN_FINALIZER).await?;
-                    return Ok(Next::Change);
-                }
-                written => written?,
-            }
-        }
-        Err(error) => return Err(error),
-    }
-    report::announce(context, o, &new).await;
-    Ok(Next::Change)
-}
-
-/// Makes the session that a Run by drive wants: of its own, or that of the conversation.
-async fn create_session(context: &Context, o: &Observed) -> Result<Next, Error> {
-    let namespace = o.run.namespace().unwrap_or_default();
-    let selector = &o.run.spec.session;
-    let own = selector.conversation.is_none();
-    let owner = own.then(|| OwnerReference {
-        api_version: Run::api_version(&()).into_owned(),
-        kind: Run::kind(&()).into_owned(),
-        name: o.run.name_any(),
-        uid: o.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(false),
-    });
-    let spec = SandboxSessionSpec {
-        drive: selector.drive.clone().unwrap_or_default(),
-        conversation: selector.conversation.clone().unwrap_or_else(|| o.uid.clone()),
-        policy_ref: o.run.spec.policy_ref.clone(),
-        suspend: false,
-        access: Access::Drive,
-    };
-    let session = SandboxSession {
-        metadata: ObjectMeta {
-            name: Some(o.session_name.clone()),
-            namespace: Some(namespace.clone()),
-            owner_references: owner.map(|owner| vec![owner]),
-            labels: Some([(RUN_UID_LABEL.to_owned(), o.uid.clone())].into()).filter(|_| own),
-            ..ObjectMeta::default()
-        },
-        spec,
-        status: None,
-    };
-    debug_assert!(!own || o.session_name == session_name::run_session(&o.uid));
-    context.waiting.add(&namespace, &o.session_name, &o.run.name_any());
-    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &namespace);
-    match api.create(&PostParams::default(), &session).await {
+/// Makes the session that a Run by drive wants.
+async fn create_session(context: &Context, o: &Observed, session: &SandboxSession) -> Result<Next, Error> {
+    context.waiting.add(&o.key.namespace, &o.session_name, &o.key.name);
+    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.key.namespace);
+    match within(api.create(&PostParams::default(), session)).await {
         Ok(_) => Ok(Next::After(Duration::from_secs(5))),
         // Somebody was first; the cache will show whether it is the one.
         Err(error) if apply::is_conflict(&error) => Ok(Next::After(Duration::from_millis(500))),
@@ -147,57 +96,57 @@ async fn create_session(context: &Context, o: &Observed) -> Result<Next, Error> 
     }
 }
 
+/// Wakes the Sprite; all of it is looked at again then, since what was read before may be old by now.
+async fn wake(context: &Context, o: &Observed, sprite: &str, wait: Wait) -> Result<Next, Error> {
+    match context.sprites.with_priority(Priority::Lockdown).wake(sprite).await {
+        Ok(on) => {
+            context.reads.awake.record(on);
+            Ok(Next::After(LOOK_AGAIN))
+        }
+        Err(error) => {
+            let doubt = format!("the Sprite did not wake ({})", error.kind());
+            reverify(context, o, &doubt, sprite, wait).await
+        }
+    }
+}
+
+/// A proof that failed: the session looks again, the Run waits.
+async fn reverify(context: &Context, o: &Observed, doubt: &str, sprite: &str, wait: Wait) -> Result<Next, Error> {
+    context.reads.awake.forget(sprite);
+    tracing::warn!(run = o.key.name, session = o.session_name, doubt, "not started: the proof failed");
+    let session_uid = o.session.uid().unwrap_or_default();
+    context.activities.update(&session_uid, |activity| activity.reverify_requested += 1);
+    context.wake_sessions.wake(&o.key.namespace, &o.session_name);
+    report::wait(context, o, wait).await
+}
+
 fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
     let place = place::Place::on_record(&o.run, o.now);
-    let owner = Owner {
-        namespace: o.run.namespace().unwrap_or_default(),
-        run: o.run.name_any(),
-        uid: o.uid.clone(),
-        session: place.session_uid.clone(),
-    };
+    let owner = Owner { key: o.key.clone(), session: place.session_uid.clone() };
     // What runs already runs: it takes a slot whatever the policy says.
     let Ok(receiver) = context.executions.reserve(owner, usize::MAX) else {
         return Next::After(Duration::from_secs(1));
     };
     if let Some(stop) = stop {
-        context.executions.stop(&o.uid, stop);
+        context.executions.stop(&o.key.uid, stop);
     }
-    tracing::info!(run = o.run.name_any(), "adopting a command that somebody else started");
+    tracing::info!(run = o.key.name, "adopting a command that somebody else started");
     let limits = place::limits(o);
     let found =
         RecoveryRequest { place, limits, window: RecoveryWindow::AfterOutage, stopped: None, seen_started: false };
-    let task = adopt::adopt(Arc::clone(context), Arc::clone(&o.run), found, receiver);
-    tokio::spawn(start::run_and_report(Arc::clone(context), Arc::clone(&o.run), async { Some(task.await) }));
+    let task = adopt::adopt(Arc::clone(context), o.key.clone(), found, receiver);
+    tokio::spawn(start::run_and_report(Arc::clone(context), o.key.clone(), o.session_name.clone(), async {
+        Some(task.await)
+    }));
     Next::Change
-}
-
-async fn conclude(context: &Context, o: &Observed, finished: &Finished) -> Result<Next, Error> {
-    let mut new = status::finished(&o.run, finished, true, o.now);
-    if !status::fits(&o.run, &new) {
-        tracing::warn!(run = o.run.name_any(), "the object has no room for the output, which is not stored");
-        new = status::finished(&o.run, finished, false, o.now);
-    }
-    match report::write(context, o, &new).await {
-        Ok(()) => {}
-        Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
-            let error = apply::brief(&error);
-            tracing::warn!(run = o.run.name_any(), error, "the output is not taken by the API server and not stored");
-            new = status::finished(&o.run, finished, false, o.now);
-            report::write(context, o, &new).await?;
-        }
-        Err(error) => return Err(error),
-    }
-    context.executions.forget(&o.uid);
-    report::announce(context, o, &new).await;
-    Ok(Next::Change)
 }
 
 async fn delete_session(context: &Context, o: &Observed) -> Result<Next, Error> {
     let SessionView::Present(session) = &o.session else { return Ok(Next::Change) };
-    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.run.namespace().unwrap_or_default());
+    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.key.namespace);
     let exactly = Preconditions { uid: session.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(exactly), ..DeleteParams::background() };
-    match api.delete(&session.name_any(), &params).await {
+    match within(api.delete(&session.name_any(), &params)).await {
         Ok(_) => Ok(Next::After(Duration::from_secs(5))),
         Err(error) if apply::is_not_found(&error) || apply::is_conflict(&error) => {
             Ok(Next::After(Duration::from_secs(1)))

@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::{acquire::owns, gate::gate, observed::Observed, plan::Plan};
+use super::{
+    gate::{gate, owns},
+    observed::Observed,
+    plan::Plan,
+};
 use crate::{
     access::switch::Switch,
     controllers::{

@@ -6,4 +6,5 @@ pub mod adopt;
 pub mod collect;
 pub mod exec;
 pub mod place;
+pub mod proved;
 pub mod start;

@@ -1,212 +1,113 @@
-//! The gate of a Run, cheapest check first. Each stage can only refuse. Pure.
+//! The gate of a Run: an ordered list of checks, cheapest first. Each can only refuse. Pure.
+//!
+//! A new check is a file of its own and a line in [`admit`], or in [`gate`] where it needs no session.
+
+mod check;
+mod frozen;
+mod live;
+mod policy;
+mod proof;
+mod request;
+mod session;
+mod slot;
+mod stops;
+mod tenant;
+
+pub use session::owns;
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use rules::outcome::Outcome;
 
+use self::{check::Check, live::NotProved, policy::InForce, request::Checked};
 use super::{
-    acquire::{Acquired, not_ready, session},
-    observed::Observed,
-    plan::{Plan, Start, Wait},
+    observed::{Observed, Source},
+    plan::{Need, Plan, Start, Wait, Waiting},
 };
-use crate::{
-    access::switch::Switch,
-    controllers::driver::Next,
-    lockdown::verify,
-    policy::{compile::Compiled, view::PolicyView},
-};
-use api::{reasons::RunReason, values::GoDuration};
-use redact::Redactor;
-use rules::{
-    combine::{self, Effective},
-    command, object_size,
-    outcome::{Outcome, Stop},
-    path,
-};
+use crate::controllers::driver::Next;
 
-fn denied(reason: RunReason, message: impl Into<String>) -> Plan {
-    Plan::Finish(Outcome::denied(reason, message))
-}
+/// How long after a failed proof a Run is looked at again.
+const REPROVE_AFTER: Duration = Duration::from_secs(2);
 
 /// From nothing to the start.
 pub fn gate(o: &Observed) -> Plan {
-    if o.run.metadata.deletion_timestamp.is_some() {
-        return Plan::Finish(Outcome::stopped_before_start(Stop::Deleted));
-    }
-    if o.run.spec.cancel {
-        return Plan::Finish(Outcome::stopped_before_start(Stop::Cancel));
-    }
-    if o.switch == Switch::Off {
-        let message = "the cluster-wide switch is off: ConfigMap sprite-operator-switch in the operator's namespace";
-        return denied(RunReason::KillSwitchOff, message);
-    }
-    if !o.tenant.enabled {
-        let message = "the namespace is not opted in: label it sprite-operator.io/code-execution=enabled";
-        return denied(RunReason::TenantNotEnabled, message);
-    }
-    let (policy, effective) = match policies(o) {
-        Ok(policies) => policies,
-        Err(outcome) => return Plan::Finish(outcome),
+    // What cannot be taken back is decided on what is so now, not on what a cache says.
+    let finish = |outcome| if o.source == Source::Servers { Plan::Finish(outcome) } else { Plan::Need(Need::Servers) };
+    let early = stops::check(o)
+        .and_then(|()| tenant::check(o))
+        .and_then(|()| policy::check(o))
+        .and_then(|in_force| request::check(o, &in_force.effective).map(|request| (in_force, request)));
+    let (in_force, request) = match early {
+        Ok(passed) => passed,
+        Err(outcome) => return finish(outcome),
     };
-    let limits = effective.limits.clone();
-    let checked = match check(o, &effective) {
-        Ok(checked) => checked,
-        Err(outcome) => return Plan::Finish(outcome),
-    };
-    let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
-    let until = created.checked_add(limits.start).unwrap_or(Timestamp::MAX);
-    let wait = |cause: String, next: Next| {
-        if o.now >= until {
-            return Plan::Finish(Outcome::start_deadline(&cause));
+    let until = deadline(o, &in_force);
+    let start = match admit(o, in_force, request) {
+        Ok(start) => start,
+        Err(Check::Over(outcome)) => return finish(outcome),
+        Err(Check::Wait(waiting, _)) if o.now >= until => {
+            return finish(Outcome::start_deadline(&waiting.to_string()));
         }
-        let left = Duration::try_from(until.duration_since(o.now)).unwrap_or_default();
-        let next = match next {
-            Next::After(delay) => Next::After(delay.min(left)),
-            Next::Change => Next::After(left),
-        };
-        Plan::Wait(Wait { cause, until, next })
-    };
-    let look_soon = Next::After(Duration::from_secs(2));
-    if o.switch == Switch::Frozen {
-        return wait("SwitchFrozen: the cluster-wide switch cannot be read".to_owned(), look_soon);
-    }
-    let session = match session(o) {
-        Acquired::Session(session) => session,
-        Acquired::Create if o.now >= until => {
-            return wait("SessionNotReady: none was made in time".to_owned(), look_soon);
+        Err(Check::Wait(waiting, next)) => return Plan::Wait(wait(o, waiting, until, next)),
+        Err(Check::CreateSession(_)) if o.now >= until => {
+            return finish(Outcome::start_deadline("SessionNotReady: none was made in time"));
         }
-        Acquired::Create => return Plan::CreateSession,
-        Acquired::Over(outcome) => return Plan::Finish(outcome),
-        Acquired::Wait(cause) => return wait(cause, Next::Change),
+        Err(Check::CreateSession(_)) if o.source == Source::Caches => return Plan::Need(Need::Servers),
+        Err(Check::CreateSession(session)) => return Plan::CreateSession(session),
     };
-    if let Some(cause) = not_ready(o, &session) {
-        return wait(cause, Next::Change);
-    }
-    let proof = match verify::recorded(&session, effective.egress) {
-        Ok(proof) => proof,
-        Err(why) => return wait(format!("SessionNotReady: SandboxSession {}: {why}", o.session_name), Next::Change),
-    };
-    if o.in_session >= usize::try_from(limits.parallel_runs).unwrap_or(usize::MAX) {
-        let cause = format!("Queued: SandboxSession {} has as many Runs as its policy allows", o.session_name);
-        return wait(cause, Next::Change);
-    }
     if o.now >= until {
-        return Plan::Finish(Outcome::start_deadline("it was not seen in time"));
+        return finish(Outcome::start_deadline("the Run was not reconciled before limits.start"));
     }
+    if o.source == Source::Caches {
+        return Plan::Need(Need::Servers);
+    }
+    let Some(read) = &o.live else { return Plan::Need(Need::LiveSprite(start.proof.clone())) };
+    let reverify = |doubt: &str| {
+        let message = format!("SandboxSession {}: re-verifying lockdown: {doubt}", o.session_name);
+        let waiting = Waiting::new(api::reasons::WaitingCause::SessionNotReady, message);
+        wait(o, waiting, until, Next::After(REPROVE_AFTER))
+    };
+    match live::check(&start, read) {
+        Ok(()) => Plan::Start(Box::new(start)),
+        Err(NotProved::Asleep) => Plan::Wake(start.proof.name.clone(), reverify("the Sprite did not wake")),
+        Err(NotProved::Doubt(doubt)) => Plan::Reverify { wait: reverify(&doubt), doubt, sprite: start.proof.name },
+    }
+}
+
+/// The checks that may also wait, in order.
+fn admit(o: &Observed, in_force: InForce<'_>, request: Checked<'_>) -> Result<Start, Check> {
+    let InForce { policy, effective } = in_force;
+    frozen::check(o)?;
+    let session = session::check(o)?;
+    let proof = proof::check(o, &session, effective.egress)?;
+    slot::check(o, &effective.limits)?;
     let lost =
         session.status.as_ref().and_then(|s| s.conditions.get("DataLost").filter(|c| c.status == "True").cloned());
-    Plan::Start(Box::new(Start {
+    Ok(Start {
+        request: request.validated(),
         proof,
         egress: effective.egress.clone(),
         redact: effective.redact,
         policy: (policy.name.clone(), policy.generation),
         kill_leftovers: policy.kill_leftovers,
-        timeout: checked.timeout,
-        directory: checked.directory,
-        environment: checked.environment,
         data_lost: lost.map(|c| c.message),
-        limits,
         session,
-    }))
+    })
 }
 
-fn in_force(policy: &PolicyView) -> Result<&Compiled, Outcome> {
-    match policy {
-        PolicyView::NotFound(name) => {
-            Err(Outcome::denied(RunReason::PolicyNotFound, format!("there is no ExecutionPolicy {name}")))
-        }
-        PolicyView::NotReady(name, _) => {
-            let message = format!("ExecutionPolicy {name} is not ready; its conditions say why");
-            Err(Outcome::denied(RunReason::PolicyNotReady, message))
-        }
-        PolicyView::Ready(compiled) if compiled.suspended => {
-            let message = format!("ExecutionPolicy {} is suspended", compiled.name);
-            Err(Outcome::denied(RunReason::PolicySuspended, message))
-        }
-        PolicyView::Ready(compiled) => Ok(compiled),
-    }
+/// When a Run must have started: `limits.start` after its creation.
+fn deadline(o: &Observed, in_force: &InForce<'_>) -> Timestamp {
+    let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
+    created.checked_add(in_force.effective.limits.start).unwrap_or(Timestamp::MAX)
 }
 
-/// What holds for the Run, and the session's policy.
-fn policies(o: &Observed) -> Result<(&Compiled, Effective<'_>), Outcome> {
-    let session = in_force(&o.session_policy)?;
-    let run = o.run_policy.as_ref().map(in_force).transpose()?;
-    let effective = combine::combine(session.terms(), run.map(Compiled::terms), None).map_err(|errors| {
-        let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        Outcome::denied(RunReason::PolicyNotApplicable, all.join("; "))
-    })?;
-    Ok((session, effective))
-}
-
-struct Checked {
-    timeout: Duration,
-    directory: String,
-    environment: Vec<(String, String)>,
-}
-
-/// What the spec itself says, against the policy; all complaints at once.
-fn check(o: &Observed, effective: &Effective<'_>) -> Result<Checked, Outcome> {
-    let spec = &o.run.spec;
-    let Some(bash) = &spec.bash else {
-        let message = "this version runs bash only: write spec.bash in place of a file operation";
-        return Err(Outcome::denied(RunReason::InvalidSpec, message));
+/// Looks again no later than at the deadline.
+fn wait(o: &Observed, waiting: Waiting, until: Timestamp, next: Next) -> Wait {
+    let left = Duration::try_from(until.duration_since(o.now)).unwrap_or_default();
+    let next = match next {
+        Next::After(delay) => Next::After(delay.min(left)),
+        Next::Change => Next::After(left),
     };
-    let mut complaints: Vec<(RunReason, String)> = Vec::new();
-    let mut complain = |reason, message: String| complaints.push((reason, message));
-    if bash.command.contains('\0') {
-        complain(
-            RunReason::InvalidSpec,
-            "bash.command holds a NUL character, which bash cannot carry: remove it".to_owned(),
-        );
-    }
-    let size = |text: &str| u64::try_from(text.len()).unwrap_or(u64::MAX);
-    let length = size(&bash.command);
-    for error in effective.limits.check_sizes(length, bash.stdin.as_deref().map_or(0, size)) {
-        complain(RunReason::LimitExceeded, error.to_string());
-    }
-    let timeout = effective.limits.timeout_for(spec.timeout.as_ref().map(GoDuration::get));
-    if let Err(error) = &timeout {
-        complain(RunReason::LimitExceeded, error.to_string());
-    }
-    // A Run that cannot be written as JSON was never read as such.
-    let size = object_size::stored_size(o.run.as_ref()).unwrap_or(usize::MAX);
-    if !object_size::has_room_for_status(size) {
-        let message =
-            format!("the Run has {size} bytes, so its output could not be stored: make command or stdin smaller");
-        complain(RunReason::TooLarge, message);
-    }
-    // One that is too long is not read: time is spent on what may run.
-    let readable = Some(bash.command.as_str()).filter(|_| length <= effective.limits.command).unwrap_or_default();
-    let text = command::CommandText::new(readable);
-    for (policy, denial) in effective.denies(&text) {
-        complain(RunReason::BlockedCommand, format!("{denial}, which ExecutionPolicy {policy} denies"));
-    }
-    if let Some(finding) = text.forbidden_target() {
-        complain(RunReason::BlockedCommand, finding.to_string());
-    }
-    if let Some(why) = text.unreadable() {
-        complain(RunReason::BlockedCommand, why.to_owned());
-    }
-    let directory = bash.cwd.as_deref().map_or_else(|| Ok(path::ROOT.to_owned()), path::directory);
-    if let Err(error) = &directory {
-        complain(error.reason(), format!("bash.cwd: {error}"));
-    }
-    let own: Vec<_> = bash.env.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
-    let environment = effective.environment(&own);
-    for error in environment.as_ref().err().into_iter().flatten() {
-        complain(RunReason::InvalidEnvironment, format!("bash.env: {error}"));
-    }
-    // A blocked command or an escaping path is the reason even if the Run has other errors, so that the audit trail shows it.
-    let attempt =
-        |(reason, _): &&(RunReason, String)| matches!(reason, RunReason::BlockedCommand | RunReason::PathEscape);
-    let worst = complaints.iter().find(attempt).or_else(|| complaints.first());
-    match (timeout, directory, environment, worst) {
-        (Ok(timeout), Ok(directory), Ok(environment), None) => Ok(Checked { timeout, directory, environment }),
-        (_, _, _, worst) => {
-            let reason = worst.map_or(RunReason::InvalidSpec, |(reason, _)| *reason);
-            let all: Vec<_> = complaints.iter().map(|(_, message)| message.as_str()).collect();
-            // They repeat what was written, and are read by others than who wrote it.
-            Err(Outcome::denied(reason, Redactor::default().redact(&all.join("; ")).text))
-        }
-    }
+    Wait { waiting, until, next }
 }

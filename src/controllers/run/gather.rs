@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
 
-use super::observed::{Observed, session_name};
+use super::observed::{Observed, Source, session_name};
 use crate::{
     access::{
         switch::{self, Switch},
@@ -21,29 +21,30 @@ use crate::{
             shared_reads::{Read, Seen},
         },
     },
-    kubernetes::apply::within,
+    kubernetes::{apply::within, object_key::ObjectKey},
     policy::view::PolicyView,
 };
 use api::{ExecutionPolicy, Run, SandboxSession};
 
 /// Gathers from caches.
-pub fn cached(context: &Context, run: Arc<Run>) -> Observed {
-    let uid = run.uid().unwrap_or_default();
-    let namespace = run.namespace().unwrap_or_default();
-    let session_name = session_name(&run);
-    let session = session_view::of(context.sessions.get(Some(&namespace), &session_name).as_deref());
+pub fn cached(context: &Context, run: Arc<Run>, key: ObjectKey) -> Observed {
+    let namespace = &key.namespace;
+    let session_name = session_name(&run, &key);
+    let session = session_view::of(context.sessions.get(Some(namespace), &session_name).as_deref());
     let names = policy_names(context, &run, &session);
     let session_uid = session.uid();
     Observed {
         session_policy: context.policy(&names.session),
         run_policy: names.run.as_deref().map(|name| context.policy(name)),
-        tenant: context.tenant(&namespace),
+        tenant: context.tenant(namespace),
         switch: *context.switch.borrow(),
-        execution: context.executions.view(&uid),
+        execution: context.executions.view(&key.uid),
         in_session: session_uid.map_or(0, |uid| context.executions.in_session(&uid)),
+        source: Source::Caches,
+        live: None,
         now: context.now(),
         run,
-        uid,
+        key,
         session_name,
         session,
     }
@@ -71,7 +72,7 @@ fn policy_names(context: &Context, run: &Run, session: &SessionView) -> PolicyNa
 
 /// Gathers from the servers; each read is shared for at most a second.
 pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Error> {
-    let namespace = cached.run.namespace().unwrap_or_default();
+    let namespace = cached.key.namespace.clone();
     let cached_names = policy_names(context, &cached.run, &cached.session);
     let (session, policy, own, tenant, switch) = tokio::join!(
         session(context, &namespace, &cached.session_name, cached.session.version()),
@@ -106,6 +107,7 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
         tenant: tenant?,
         switch: switch?,
         in_session,
+        source: Source::Servers,
         now: context.now(),
         ..cached
     })

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
 
 use crate::{
     access::{switch::Switch, tenant::Tenant},
     controllers::state::{executions::ExecutionView, session_view::SessionView},
+    kubernetes::object_key::ObjectKey,
+    lockdown::instance::LiveSprite,
     policy::view::PolicyView,
 };
 use api::Run;
@@ -18,8 +19,8 @@ use rules::session_name::{conversation_session, run_session};
 pub struct Observed {
     /// The Run, from the cache; every write compares its version.
     pub run: Arc<Run>,
-    /// Its UID.
-    pub uid: String,
+    /// Which Run.
+    pub key: ObjectKey,
     /// Name of the session that it wants.
     pub session_name: String,
     /// That session.
@@ -36,16 +37,38 @@ pub struct Observed {
     pub execution: Option<ExecutionView>,
     /// How many commands run in the session.
     pub in_session: usize,
+    /// Where session, policies, tenant and switch were read.
+    pub source: Source,
+    /// What was read of the live Sprite, if it was.
+    pub live: Option<LiveRead>,
     /// The time.
     pub now: Timestamp,
 }
 
+/// Where something was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// From caches: what they show may be old.
+    Caches,
+    /// From the API server, at most a second ago.
+    Servers,
+}
+
+/// What was read of the live Sprite for a start.
+#[derive(Debug, Clone)]
+pub enum LiveRead {
+    /// It is there. Awake, and the instance on record, its rules were read, too.
+    Sprite(LiveSprite),
+    /// There was no answer that says enough, for this reason.
+    NoAnswer(String),
+}
+
 /// The session that a Run wants.
-pub fn session_name(run: &Run) -> String {
+pub fn session_name(run: &Run, key: &ObjectKey) -> String {
     let selector = &run.spec.session;
     match (&selector.name, &selector.drive, &selector.conversation) {
         (Some(name), _, _) => name.clone(),
         (None, Some(drive), Some(conversation)) => conversation_session(drive, conversation),
-        (None, _, _) => run_session(&run.uid().unwrap_or_default()),
+        (None, _, _) => run_session(&key.uid),
     }
 }

@@ -1,8 +1,8 @@
 //! What a Run's decision comes to. Types only.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use api::SandboxSession;
+use api::{SandboxSession, reasons::WaitingCause};
 use k8s_openapi::jiff::Timestamp;
 use rules::{
     egress::Ruleset,
@@ -18,6 +18,8 @@ use crate::{
 /// The decision.
 #[derive(Debug, Clone)]
 pub enum Plan {
+    /// More has to be known first.
+    Need(Need),
     /// Nothing to do until something changes, or this time passed.
     Nothing(Next),
     /// Wait, and say for what.
@@ -25,8 +27,19 @@ pub enum Plan {
     /// It is over without a command.
     Finish(Outcome),
     /// Make the session that it wants.
-    CreateSession,
-    /// Start, once the live Sprite is proved.
+    CreateSession(Box<SandboxSession>),
+    /// Wake this Sprite; wait where it does not.
+    Wake(String, Wait),
+    /// The live Sprite is not as recorded: the session looks again, the Run waits.
+    Reverify {
+        /// Why.
+        doubt: String,
+        /// The Sprite.
+        sprite: String,
+        /// What the Run waits for.
+        wait: Wait,
+    },
+    /// Start: the live Sprite is proved.
     Start(Box<Start>),
     /// It was started by somebody who is gone: find out.
     Adopt(Option<Stop>),
@@ -42,20 +55,80 @@ pub enum Plan {
     Release,
 }
 
-/// What is waited for.
+/// What has to be gathered before a decision can be made.
+#[derive(Debug, Clone)]
+pub enum Need {
+    /// Session, policies, namespace and switch from the API server.
+    Servers,
+    /// The live Sprite and its rules.
+    LiveSprite(Proof),
+}
+
+/// What a Run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// In a word.
+    pub cause: WaitingCause,
+    /// For people; the same as long as the cause is the same.
+    pub message: String,
+}
+
+impl Waiting {
+    /// For this.
+    pub fn new(cause: WaitingCause, message: impl Into<String>) -> Self {
+        Self { cause, message: message.into() }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.cause, self.message)
+    }
+}
+
+/// A wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// For people; the same as long as the cause is the same.
-    pub cause: String,
+    /// For what.
+    pub waiting: Waiting,
     /// When it ends at the latest.
     pub until: Timestamp,
     /// When to look again.
     pub next: Next,
 }
 
+/// What is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tool {
+    /// A bash script.
+    Bash {
+        /// The script.
+        command: String,
+        /// What it reads.
+        stdin: String,
+        /// Its working directory, absolute.
+        directory: String,
+        /// Its variables.
+        environment: Vec<(String, String)>,
+    },
+}
+
+/// A request that was judged against its policies.
+#[derive(Debug, Clone)]
+pub struct ValidatedRun {
+    /// What is executed.
+    pub tool: Tool,
+    /// Its run time.
+    pub timeout: Duration,
+    /// Its limits.
+    pub limits: Limits,
+}
+
 /// All that a start needs.
 #[derive(Debug, Clone)]
 pub struct Start {
+    /// What was asked for.
+    pub request: ValidatedRun,
     /// The session.
     pub session: Arc<SandboxSession>,
     /// What it has on record.
@@ -66,14 +139,6 @@ pub struct Start {
     pub egress: Ruleset,
     /// The policy that is recorded: the session's.
     pub policy: (String, i64),
-    /// Limits of this Run.
-    pub limits: Limits,
-    /// Its run time.
-    pub timeout: Duration,
-    /// Its working directory, absolute.
-    pub directory: String,
-    /// Its variables.
-    pub environment: Vec<(String, String)>,
     /// Whether what it leaves behind is killed.
     pub kill_leftovers: bool,
     /// The session's files were lost before it.
@@ -81,28 +146,17 @@ pub struct Start {
 }
 
 impl Plan {
-    /// Whether it does what cannot be taken back on the word of a cache.
-    pub const fn rests_on_cache(&self) -> bool {
-        match self {
-            Self::Finish(_) | Self::Start(_) | Self::CreateSession => true,
-            Self::Nothing(_)
-            | Self::Wait(_)
-            | Self::Stop(_)
-            | Self::Adopt(_)
-            | Self::Conclude(_)
-            | Self::DeleteSession
-            | Self::Expire
-            | Self::Release => false,
-        }
-    }
-
     /// A word for the log.
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Need(Need::Servers) => "NeedServers",
+            Self::Need(Need::LiveSprite(_)) => "NeedLiveSprite",
             Self::Nothing(_) => "Nothing",
             Self::Wait(_) => "Wait",
             Self::Finish(_) => "Finish",
-            Self::CreateSession => "CreateSession",
+            Self::CreateSession(_) => "CreateSession",
+            Self::Wake(..) => "Wake",
+            Self::Reverify { .. } => "Reverify",
             Self::Start(_) => "Start",
             Self::Adopt(_) => "Adopt",
             Self::Stop(_) => "Stop",

@@ -6,7 +6,7 @@ use api::{
     Run, RunStatus,
     reasons::{RunPhase, RunReason},
 };
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 use rules::anomaly;
 
 use super::{observed::Observed, plan::Wait, status};
@@ -32,13 +32,13 @@ pub async fn write(context: &Context, o: &Observed, new: &RunStatus) -> Result<(
 }
 
 pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, Error> {
-    context.waiting.add(&o.run.namespace().unwrap_or_default(), &o.session_name, &o.run.name_any());
+    context.waiting.add(&o.key.namespace, &o.session_name, &o.key.name);
     write(context, o, &status::waiting(&o.run, &wait, o.now)).await?;
     // A sleeping session under a policy that changed is relocked only for somebody.
     if let SessionView::Present(session) = &o.session
         && session.status.as_ref().is_some_and(|s| s.conditions.get("Ready").is_some_and(|c| c.reason == "Stale"))
     {
-        context.wake_sessions.wake(&o.run.namespace().unwrap_or_default(), &o.session_name);
+        context.wake_sessions.wake(&o.key.namespace, &o.session_name);
     }
     Ok(wait.next)
 }
@@ -61,9 +61,9 @@ pub async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
     }
     // Nothing of its content: no command, no output, no message.
     tracing::info!(
-        namespace = o.run.namespace().unwrap_or_default(),
-        run = o.run.name_any(),
-        uid = o.uid,
+        namespace = o.key.namespace,
+        run = o.key.name,
+        uid = o.key.uid,
         session = o.session_name,
         policy,
         phase = phase.as_str(),

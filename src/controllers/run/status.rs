@@ -56,14 +56,17 @@ fn base(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Times
 
 /// Waiting; the same as long as the cause is the same.
 pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
-    let message = format!("{}; until {:.0}", wait.cause, wait.until);
-    base(run, RunPhase::Pending, RunReason::Waiting, &message, now)
+    let message = format!("{}; until {:.0}", wait.waiting, wait.until);
+    let mut status = base(run, RunPhase::Pending, RunReason::Waiting, &message, now);
+    let cause = ConditionUpdate::new("Admitted", ConditionStatus::Unknown, wait.waiting.cause.as_str());
+    status.conditions = status.conditions.merged(vec![cause], run.metadata.generation, now);
+    status
 }
 
 /// Running: the charge and the proof, written before the command is started.
 pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
     let (name, generation) = start.policy.clone();
-    let until = now.checked_add(start.timeout).unwrap_or(Timestamp::MAX);
+    let until = now.checked_add(start.request.timeout).unwrap_or(Timestamp::MAX);
     let message = format!("running until {until:.0} at the latest");
     RunStatus {
         session: Some(SessionIdentity { name: start.session.name_any(), uid: start.session.uid().unwrap_or_default() }),

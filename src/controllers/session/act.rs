@@ -39,7 +39,7 @@ const TO_BEGIN: std::time::Duration = std::time::Duration::from_secs(5);
 /// Does it.
 pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
     let Plan { effect, draft, remember, next } = plan;
-    let uid = o.session.uid().unwrap_or_default();
+    let uid = o.key.uid.clone();
     if matches!(o.live, Live::Present(_)) {
         // Seen: an absence from before says nothing any more.
         context.activities.update(&uid, |activity| activity.absent_since = None);
@@ -55,7 +55,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
             Remember::StoppingSince(then) => activity.stopping_since = Some(then),
         });
     }
-    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.session.namespace().unwrap_or_default());
+    let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.key.namespace);
     match (effect, draft) {
         (Effect::Nothing, Some(draft)) => report(context, o, &o.session, draft).await.map(|()| activity_next(o, next)),
         (Effect::AddFinalizer, _) => {
@@ -86,7 +86,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
                     Ok(())
                 }
                 Err(failure) => {
-                    tracing::warn!(session = o.session.name_any(), %failure, "a lockdown failed");
+                    tracing::warn!(session = o.key.name, %failure, "a lockdown failed");
                     Err(failure)
                 }
             };
@@ -110,7 +110,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
 async fn follow(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
     let Plan { effect: _, draft, remember, next } = plan;
     if remember == Some(Remember::Proved) {
-        context.activities.update(&o.session.uid().unwrap_or_default(), |activity| {
+        context.activities.update(&o.key.uid, |activity| {
             activity.reverified = o.activity.reverify_requested;
         });
     }
@@ -128,7 +128,7 @@ async fn create(
     name: String,
     draft: StatusDraft,
 ) -> Result<Next, Error> {
-    let session = Arc::new(apply::within(api.get(&o.session.name_any())).await?);
+    let session = Arc::new(apply::within(api.get(&o.key.name)).await?);
     let recorded = session.status.as_ref().and_then(|s| s.sprite.as_ref());
     let is_recorded = session.uid() == o.session.uid()
         && session.metadata.deletion_timestamp.is_none()
@@ -228,7 +228,7 @@ async fn report(context: &Context, o: &Observed, session: &SandboxSession, draft
     let _: SandboxSession = apply::status(&context.client, &target, &new).await?;
     if status::activity_due(o) {
         let (runs, active) = (o.activity.runs, o.activity.last_active);
-        context.activities.update(&o.session.uid().unwrap_or_default(), |activity| {
+        context.activities.update(&o.key.uid, |activity| {
             activity.runs = activity.runs.saturating_sub(runs);
             if activity.last_active == active {
                 activity.last_active = None;

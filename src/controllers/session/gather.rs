@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
-
 use super::{
     needs::{needs_policy_read, sprite_to_observe},
     observed::{Live, NoAnswer, Observed, Timing},
@@ -11,6 +9,7 @@ use super::{
 use crate::{
     config::SecretProblem,
     controllers::context::Context,
+    kubernetes::object_key::ObjectKey,
     lockdown::instance::{LiveSprite, rule},
 };
 use api::SandboxSession;
@@ -18,32 +17,27 @@ use rules::session_name::{self, SessionKey};
 use sprites::Priority;
 
 /// Gathers.
-pub async fn gather(context: &Context, session: Arc<SandboxSession>) -> Observed {
-    let uid = session.uid().unwrap_or_default();
-    let namespace = session.namespace().unwrap_or_default();
+pub async fn gather(context: &Context, session: Arc<SandboxSession>, key: ObjectKey) -> Observed {
+    let ObjectKey { namespace, name: session_name, uid } = &key;
     let settings = &context.settings;
-    let labels = session_name::sprite_labels(&settings.installation, &namespace, &uid);
-    let key = SessionKey {
-        namespace: &namespace,
-        drive: &session.spec.drive,
-        conversation: &session.spec.conversation,
-        uid: &uid,
-    };
-    let name = secret(context)
-        .map_err(|problem| problem.to_string())
-        .and_then(|secret| session_name::sprite_name(&secret, &settings.installation, key).map_err(|e| e.to_string()));
+    let labels = session_name::sprite_labels(&settings.installation, namespace, uid);
+    let components =
+        SessionKey { namespace, drive: &session.spec.drive, conversation: &session.spec.conversation, uid };
+    let name = secret(context).map_err(|problem| problem.to_string()).and_then(|secret| {
+        session_name::sprite_name(&secret, &settings.installation, components).map_err(|e| e.to_string())
+    });
     let seconds = |span: std::time::Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
     let mut observed = Observed {
         policy: context.policy(context.policy_name(&session.spec)),
-        tenant: context.tenant(&namespace),
+        tenant: context.tenant(namespace),
         switch: *context.switch.borrow(),
         name,
         labels,
         live: Live::NotAsked,
-        executions: context.executions.in_session(&uid),
-        waited_for: context.waiting.any(&namespace, &session.name_any()),
+        executions: context.executions.in_session(uid),
+        waited_for: context.waiting.any(namespace, session_name),
         nonce: format!("{:032x}", rand::random::<u128>()),
-        activity: context.activities.get(&uid),
+        activity: context.activities.get(uid),
         now: context.now(),
         timing: Timing {
             absent_after: seconds(settings.absent_after),
@@ -51,6 +45,7 @@ pub async fn gather(context: &Context, session: Arc<SandboxSession>) -> Observed
             verify_interval: seconds(settings.verify_interval),
         },
         session,
+        key,
     };
     if let Some(name) = sprite_to_observe(&observed) {
         let priority = if observed.session.metadata.deletion_timestamp.is_some() {

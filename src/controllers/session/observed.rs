@@ -8,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::super::state::session_activity::SessionActivity;
 use crate::{
     access::{switch::Switch, tenant::Tenant},
+    kubernetes::object_key::ObjectKey,
     lockdown::instance::LiveSprite,
     policy::view::PolicyView,
 };
@@ -15,6 +16,8 @@ use crate::{
 /// Everything that a decision rests on.
 #[derive(Debug)]
 pub struct Observed {
+    /// Which session.
+    pub key: ObjectKey,
     /// The session, from the cache; every write compares its version.
     pub session: Arc<SandboxSession>,
     /// Its policy.

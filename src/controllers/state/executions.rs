@@ -10,7 +10,7 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::telemetry::metrics::Metrics;
+use crate::{kubernetes::object_key::ObjectKey, telemetry::metrics::Metrics};
 use rules::{
     outcome::{Outcome, Stop},
     output::Captured,
@@ -47,8 +47,7 @@ pub enum ExecutionView {
 
 #[derive(Debug)]
 struct Entry {
-    namespace: String,
-    run: String,
+    key: ObjectKey,
     session: String,
     stop: watch::Sender<Option<Stop>>,
     done: Option<Box<Finished>>,
@@ -57,12 +56,8 @@ struct Entry {
 /// Who an execution is of.
 #[derive(Debug, Clone)]
 pub struct Owner {
-    /// Namespace of the Run.
-    pub namespace: String,
-    /// Name of the Run.
-    pub run: String,
-    /// UID of the Run.
-    pub uid: String,
+    /// The Run.
+    pub key: ObjectKey,
     /// UID of the session.
     pub session: String,
 }
@@ -93,9 +88,9 @@ impl Executions {
 
     /// Takes a slot for a Run; the receiver says when to stop.
     pub fn reserve(&self, owner: Owner, in_session: usize) -> Result<watch::Receiver<Option<Stop>>, NoSlot> {
-        let Owner { namespace, run, uid, session } = owner;
+        let Owner { key, session } = owner;
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.contains_key(&uid) {
+        if entries.contains_key(&key.uid) {
             return Err(NoSlot::Taken);
         }
         if entries.len() >= MAX_EXECUTIONS {
@@ -105,7 +100,8 @@ impl Executions {
             return Err(NoSlot::Session);
         }
         let (stop, receiver) = watch::channel(None);
-        entries.insert(uid, Entry { namespace, run, session, stop, done: None });
+        let uid = key.uid.clone();
+        entries.insert(uid, Entry { key, session, stop, done: None });
         self.metrics.set_executions(entries.len());
         Ok(receiver)
     }
@@ -165,13 +161,13 @@ impl Executions {
     /// The Runs whose commands go on in a session.
     pub fn runs_of(&self, session: &str) -> Vec<String> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.values().filter(|e| e.session == session && e.done.is_none()).map(|e| e.run.clone()).collect()
+        entries.values().filter(|e| e.session == session && e.done.is_none()).map(|e| e.key.name.clone()).collect()
     }
 
     /// Namespace and Run of every one.
     pub fn all(&self) -> Vec<(String, String)> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.values().map(|e| (e.namespace.clone(), e.run.clone())).collect()
+        entries.values().map(|e| (e.key.namespace.clone(), e.key.name.clone())).collect()
     }
 }
 
@@ -194,7 +190,8 @@ mod tests {
     use super::*;
 
     fn owner(uid: &str, session: &str) -> Owner {
-        Owner { namespace: "n".into(), run: uid.into(), uid: uid.into(), session: session.into() }
+        let key = ObjectKey { namespace: "n".into(), name: uid.into(), uid: uid.into() };
+        Owner { key, session: session.into() }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{ResourceExt, core::DeserializeGuard};
 
 use api::SandboxSession;
@@ -44,4 +45,9 @@ pub fn of(guarded: Option<&DeserializeGuard<SandboxSession>>) -> SessionView {
         Some(Ok(session)) => SessionView::Present(Arc::new(session.clone())),
         Some(Err(error)) => SessionView::Unreadable(error.error.clone()),
     }
+}
+
+/// Whether an owner is a Run: of our group, not only of that kind.
+pub fn is_run(owner: &OwnerReference) -> bool {
+    owner.kind == "Run" && owner.api_version.split('/').next() == Some(api::GROUP)
 }

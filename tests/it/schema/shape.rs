@@ -130,7 +130,7 @@ fn names_columns_and_selectors_are_as_documented() {
             "runs.yaml",
             "Namespaced",
             "srun",
-            "Phase Reason Exit Duration-Ms Session User* Message* Age",
+            "Phase Reason Admitted Exit Duration-Ms Session User* Message* Age",
             ".spec.session.name .status.phase",
         ),
         (

@@ -11,13 +11,27 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::{access::tenant::Tenant, controllers::run::observed::session_name, policy::compile::compile};
+use crate::{
+    access::tenant::Tenant,
+    controllers::run::{
+        observed::{LiveRead, Source, session_name},
+        plan::{Need, Tool},
+    },
+    controllers::state::executions::Finished,
+    kubernetes::object_key::ObjectKey,
+    lockdown::instance::LiveSprite,
+    policy::compile::compile,
+};
 use api::{
     ExecutionPolicy, Run, SandboxSession,
     conditions::{ConditionUpdate, Conditions},
+    reasons::{SpritePhase, WaitingCause},
     sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
 };
-use rules::{egress::Ruleset, lockdown::Token};
+use rules::{
+    egress::{ReadRule, Rule, Ruleset},
+    lockdown::Token,
+};
 
 const NOW: i64 = 1_000_000;
 
@@ -63,8 +77,8 @@ fn policy(name: &str, spec: &str) -> PolicyView {
 
 fn observed(run: Run) -> Observed {
     Observed {
-        uid: run.uid().unwrap(),
-        session_name: session_name(&run),
+        session_name: session_name(&run, &key()),
+        key: key(),
         run: Arc::new(run),
         session: SessionView::Present(Arc::new(session())),
         session_policy: policy("default", "{}"),
@@ -73,7 +87,27 @@ fn observed(run: Run) -> Observed {
         switch: Switch::On,
         execution: None,
         in_session: 0,
+        source: Source::Servers,
+        live: Some(LiveRead::Sprite(live())),
         now: at(NOW),
+    }
+}
+
+fn key() -> ObjectKey {
+    ObjectKey { namespace: "n".into(), name: "r".into(), uid: "run-uid".into() }
+}
+
+/// The Sprite as it is on record: awake, ours, private, with the rules that were demanded.
+fn live() -> LiveSprite {
+    let read = |rule: &Rule| ReadRule { rule: rule.clone(), unknown: Vec::new() };
+    LiveSprite {
+        id: "i".into(),
+        ours: true,
+        state: Some(SpritePhase::Running),
+        url: None,
+        private: true,
+        region: None,
+        rules: Some(Ruleset::deny_all().rules().iter().map(read).collect()),
     }
 }
 
@@ -100,7 +134,7 @@ fn in_phase(mut run: Run, phase: RunPhase) -> Run {
 fn word(plan: &Plan) -> String {
     match plan {
         Plan::Finish(outcome) => outcome.reason.to_string(),
-        Plan::Wait(wait) => wait.cause.split(':').next().unwrap_or_default().to_owned(),
+        Plan::Wait(wait) => wait.waiting.cause.to_string(),
         Plan::Stop(stop) | Plan::Adopt(Some(stop)) => format!("{} {stop:?}", plan.name()),
         other => other.name().to_owned(),
     }
@@ -141,6 +175,7 @@ type Change = fn(Observed) -> Observed;
 #[case("a token of other rules", |o: Observed| Observed { session_policy: policy("x", "{egress: {mode: Allowlist}}"), ..o }, "SessionNotReady")]
 #[case("a token of another instance", |o: Observed| with_session(o, |s| s.status.as_mut().unwrap().sprite.as_mut().unwrap().id = Some("j".into())), "SessionNotReady")]
 #[case("a full session", |o: Observed| Observed { in_session: 4, ..o }, "Queued")]
+#[case("an owner that only looks like a Run", |o: Observed| with_session(o, |s| s.metadata.owner_references = Some(vec![OwnerReference { api_version: "batch/v1".into(), ..owner("other") }])), "Start")]
 #[case("another Run's session", |o: Observed| with_session(o, |s| s.metadata.owner_references = Some(vec![owner("other")])), "SessionMismatch")]
 #[case("its deadline passed", |o: Observed| Observed { now: at(NOW + 299), ..o }, "StartDeadlineExceeded")]
 fn the_gate_refuses_what_it_must(#[case] name: &str, #[case] change: Change, #[case] expected: &str) {
@@ -148,7 +183,13 @@ fn the_gate_refuses_what_it_must(#[case] name: &str, #[case] change: Change, #[c
 }
 
 fn owner(uid: &str) -> OwnerReference {
-    OwnerReference { kind: "Run".into(), uid: uid.into(), name: "x".into(), ..OwnerReference::default() }
+    OwnerReference {
+        api_version: "sprite-operator.io/v1alpha1".into(),
+        kind: "Run".into(),
+        uid: uid.into(),
+        name: "x".into(),
+        ..OwnerReference::default()
+    }
 }
 
 #[rstest]
@@ -266,7 +307,7 @@ fn a_finished_run_is_kept_for_its_time_to_live_and_let_go_when_deleted() {
 #[test]
 fn a_wait_says_the_same_as_long_as_its_cause_is_the_same() {
     let cause = |o: &Observed| match decide(o) {
-        Plan::Wait(wait) => (wait.cause, wait.until),
+        Plan::Wait(wait) => (wait.waiting, wait.until),
         other => panic!("{}", other.name()),
     };
     let not_ready = |reason: &'static str| {
@@ -280,5 +321,140 @@ fn a_wait_says_the_same_as_long_as_its_cause_is_the_same() {
     let later = Observed { now: at(NOW + 50), ..not_ready("Provisioning") };
     assert_eq!(cause(&later), cause(&not_ready("Provisioning")));
     assert_ne!(cause(&not_ready("RulesDiffer")), cause(&not_ready("Provisioning")));
-    assert!(cause(&not_ready("PlatformCapacity")).0.starts_with("PlatformCapacity"));
+    assert_eq!(cause(&not_ready("PlatformCapacity")).0.cause, WaitingCause::PlatformCapacity);
+}
+
+fn with_live(o: Observed, change: impl FnOnce(&mut LiveSprite)) -> Observed {
+    let mut live = live();
+    change(&mut live);
+    Observed { live: Some(LiveRead::Sprite(live)), ..o }
+}
+
+#[rstest]
+#[case("caches alone", |o: Observed| Observed { source: Source::Caches, live: None, ..o }, "NeedServers")]
+#[case("a refusal from caches", |o: Observed| Observed { source: Source::Caches, switch: Switch::Off, ..o }, "NeedServers")]
+#[case("a session to be made, from caches", |mut o: Observed| { Arc::make_mut(&mut o.run).spec.session = serde_json::from_value(json!({"drive": "d"})).unwrap(); Observed { source: Source::Caches, session: SessionView::Absent, ..o } }, "NeedServers")]
+#[case("a deadline that passed, from caches", |o: Observed| Observed { source: Source::Caches, now: at(NOW + 299), ..o }, "NeedServers")]
+#[case("a wait rests on caches", |o: Observed| Observed { source: Source::Caches, in_session: 4, ..o }, "Queued")]
+#[case("the Sprite was not read", |o: Observed| Observed { live: None, ..o }, "NeedLiveSprite")]
+#[case("it is as recorded", |o: Observed| o, "Start")]
+#[case("it sleeps", |o: Observed| with_live(o, |live| live.rules = None), "Wake")]
+#[case("another instance", |o: Observed| with_live(o, |live| live.id = "j".into()), "Reverify")]
+#[case("another instance that sleeps is not woken", |o: Observed| with_live(o, |live| { live.id = "j".into(); live.rules = None; }), "Reverify")]
+#[case("not ours, and asleep", |o: Observed| with_live(o, |live| { live.ours = false; live.rules = None; }), "Reverify")]
+#[case("its URL is public", |o: Observed| with_live(o, |live| live.private = false), "Reverify")]
+#[case("no rules: nothing is denied", |o: Observed| with_live(o, |live| live.rules = Some(Vec::new())), "Reverify")]
+#[case("no answer", |o: Observed| Observed { live: Some(LiveRead::NoAnswer("x".into())), ..o }, "Reverify")]
+#[case("it is full meanwhile", |o: Observed| Observed { in_session: 4, ..o }, "Queued")]
+fn a_start_needs_the_servers_and_then_the_live_sprite(
+    #[case] name: &str,
+    #[case] change: Change,
+    #[case] expected: &str,
+) {
+    assert_eq!(word(&decide(&change(observed(named())))), expected, "{name}");
+}
+
+/// A row for each plan; a new variant does not compile without one.
+#[test]
+fn every_plan_comes_from_a_row() {
+    fn number(plan: &Plan) -> usize {
+        match plan {
+            Plan::Need(Need::Servers) => 0,
+            Plan::Need(Need::LiveSprite(_)) => 1,
+            Plan::Nothing(_) => 2,
+            Plan::Wait(_) => 3,
+            Plan::Finish(_) => 4,
+            Plan::CreateSession(_) => 5,
+            Plan::Wake(..) => 6,
+            Plan::Reverify { .. } => 7,
+            Plan::Start(_) => 8,
+            Plan::Adopt(_) => 9,
+            Plan::Stop(_) => 10,
+            Plan::Conclude(_) => 11,
+            Plan::DeleteSession => 12,
+            Plan::Expire => 13,
+            Plan::Release => 14,
+        }
+    }
+    let drive = || run(json!({"session": {"drive": "d"}, "bash": {"command": "true"}}));
+    let executing = |view| Observed { execution: Some(view), ..observed(in_phase(named(), RunPhase::Running)) };
+    let finished = Finished {
+        outcome: rules::outcome::Outcome::not_started("x"),
+        captured: None,
+        incomplete: false,
+        id: None,
+        finished_at: at(NOW),
+        duration_ms: None,
+    };
+    let mut deleted = in_phase(named(), RunPhase::Failed);
+    deleted.metadata.deletion_timestamp = Some(Time(at(1)));
+    let mut short = in_phase(named(), RunPhase::Failed);
+    short.spec.ttl_after_finished = Some("1s".parse().unwrap());
+    let own = observed(in_phase(drive(), RunPhase::Succeeded));
+    let rows = [
+        Observed { source: Source::Caches, ..observed(named()) },
+        Observed { live: None, ..observed(named()) },
+        executing(ExecutionView::Running(None)),
+        Observed { in_session: 4, ..observed(named()) },
+        Observed { switch: Switch::Off, ..observed(named()) },
+        Observed { session: SessionView::Absent, ..observed(drive()) },
+        with_live(observed(named()), |live| live.rules = None),
+        with_live(observed(named()), |live| live.private = false),
+        observed(named()),
+        observed(in_phase(named(), RunPhase::Running)),
+        Observed { switch: Switch::Off, ..executing(ExecutionView::Running(None)) },
+        executing(ExecutionView::Done(Box::new(finished))),
+        with_session(own, |s| s.metadata.owner_references = Some(vec![owner("run-uid")])),
+        observed(short),
+        observed(deleted),
+    ];
+    let numbers: Vec<_> = rows.iter().map(|row| number(&decide(row))).collect();
+    assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_cause_of_waiting_comes_from_a_row() {
+    let capacity = with_session(observed(named()), |s| {
+        let full = vec![ConditionUpdate::new("Ready", false, "PlatformCapacity")];
+        s.status.as_mut().unwrap().conditions = Conditions::default().merged(full, None, at(1));
+    });
+    let rows = [
+        Observed { switch: Switch::Frozen, ..observed(named()) },
+        Observed { session: SessionView::Absent, ..observed(named()) },
+        capacity,
+        Observed { in_session: 4, ..observed(named()) },
+    ];
+    let causes: Vec<_> = rows.iter().map(|row| word(&decide(row))).collect();
+    let all: Vec<_> = WaitingCause::ALL.iter().map(ToString::to_string).collect();
+    assert_eq!(causes, all);
+}
+
+#[test]
+fn what_is_executed_is_what_was_judged() {
+    let spec = json!({"session": {"name": "s"}, "timeout": "20s",
+        "bash": {"command": "cat", "cwd": "a/../b", "stdin": "x", "env": [{"name": "A", "value": "1"}]}});
+    let o = Observed { session_policy: policy("y", "{environment: {allow: [A]}}"), ..observed(run(spec)) };
+    let Plan::Start(start) = decide(&o) else { panic!("not started") };
+    let Tool::Bash { command, stdin, directory, environment } = &start.request.tool;
+    assert_eq!((command.as_str(), stdin.as_str(), directory.as_str()), ("cat", "x", "/workspace/b"));
+    assert!(environment.contains(&("A".to_owned(), "1".to_owned())), "{environment:?}");
+    assert_eq!(start.request.timeout, Duration::from_secs(20));
+}
+
+#[test]
+fn a_session_of_a_run_is_named_and_owned_by_it_and_one_of_a_conversation_by_nobody() {
+    let made = |spec| {
+        let o = Observed { session: SessionView::Absent, ..observed(run(spec)) };
+        let Plan::CreateSession(session) = decide(&o) else { panic!("no session") };
+        *session
+    };
+    let own = made(json!({"session": {"drive": "d"}, "policyRef": {"name": "p"}, "bash": {"command": "true"}}));
+    assert_eq!(own.metadata.name.as_deref(), Some("run-run-uid"));
+    assert_eq!((own.spec.drive.as_str(), own.spec.conversation.as_str()), ("d", "run-uid"));
+    assert_eq!(own.spec.policy_ref.unwrap().name, "p");
+    let owners = own.metadata.owner_references.unwrap();
+    assert_eq!((owners[0].kind.as_str(), owners[0].uid.as_str()), ("Run", "run-uid"));
+    let shared = made(json!({"session": {"drive": "d", "conversation": "c"}, "bash": {"command": "true"}}));
+    assert_eq!((shared.spec.conversation.as_str(), shared.metadata.owner_references), ("c", None));
+    assert!(shared.metadata.name.unwrap().starts_with("c-"));
 }

@@ -24,10 +24,10 @@ use super::{
 };
 use crate::{
     controllers::{context::Context, state::executions::Finished},
-    kubernetes::apply::within,
+    kubernetes::{apply::within, object_key::ObjectKey},
     lockdown::{kill, trusted::trusted},
 };
-use api::{Run, SandboxSession, reasons::Evidence};
+use api::{SandboxSession, reasons::Evidence};
 use redact::LOOKAHEAD;
 use rules::{
     outcome::{self, Outcome, Stop},
@@ -67,7 +67,7 @@ enum Attempt {
 /// Adopts, and says how it ended.
 pub async fn adopt(
     context: Arc<Context>,
-    run: Arc<Run>,
+    key: ObjectKey,
     found: RecoveryRequest,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
@@ -85,7 +85,7 @@ pub async fn adopt(
     };
     let adoption = Adoption {
         context: &context,
-        run: &run,
+        key: &key,
         place: &place,
         limits,
         stopped,
@@ -109,7 +109,7 @@ pub async fn adopt(
 
 struct Adoption<'a> {
     context: &'a Context,
-    run: &'a Run,
+    key: &'a ObjectKey,
     place: &'a Place,
     limits: Limits,
     stopped: Option<Stop>,
@@ -152,17 +152,17 @@ impl Adoption<'_> {
             Ok(_) => return over(Outcome::unknown("its Sprite was replaced")),
             Err(_) => return again("its Sprite did not wake"),
         };
-        let uid = self.run.uid().unwrap_or_default();
-        let left = match kill::find(&self.context.sprites, &on, &uid).await {
+        let uid = self.key.uid.as_str();
+        let left = match kill::find(&self.context.sprites, &on, uid).await {
             Ok(None) => ExecEnd::Gone,
-            Ok(Some(id)) => match self.wait_for_exit(&on, &uid, &id, stop).await {
+            Ok(Some(id)) => match self.wait_for_exit(&on, uid, &id, stop).await {
                 Ok(left) => left,
                 Err(why) => return again(why),
             },
             Err(_) => return again("the platform gave no answer"),
         };
         // The session is gone: what stands at the guard now is final, since the fence keeps anything from starting.
-        let fence = trusted(&self.context.sprites, &on, runner::fence(&uid), TRUSTED).await;
+        let fence = trusted(&self.context.sprites, &on, runner::fence(uid), TRUSTED).await;
         let guard = match fence {
             Ok(output) if output.exit == Some(0) => Guard::parse(&String::from_utf8_lossy(&output.stdout)),
             Ok(_) | Err(_) => return again("the guest gave no answer"),
@@ -173,8 +173,8 @@ impl Adoption<'_> {
         }
         let (captured, duration) = match &guard {
             Guard::Never => (None, None),
-            Guard::Started => (self.spool(&on, &uid).await, None),
-            Guard::Record { ran, .. } => (self.spool(&on, &uid).await, u64::try_from(ran.as_millis()).ok()),
+            Guard::Started => (self.spool(&on, uid).await, None),
+            Guard::Record { ran, .. } => (self.spool(&on, uid).await, u64::try_from(ran.as_millis()).ok()),
         };
         let past_cap = captured.as_ref().is_some_and(|captured| captured.over_cap);
         let killed = self.stopped.is_some() || self.killed.load(Ordering::Relaxed);
@@ -195,8 +195,7 @@ impl Adoption<'_> {
 
     /// The name of the Sprite; nothing when the session is gone, and its Sprite with it.
     async fn sprite(&self, name: &str, uid: &str) -> Result<Option<String>, &'static str> {
-        let api: Api<SandboxSession> =
-            Api::namespaced(self.context.client.clone(), &self.run.namespace().unwrap_or_default());
+        let api: Api<SandboxSession> = Api::namespaced(self.context.client.clone(), &self.key.namespace);
         let session = within(api.get_opt(name)).await.map_err(|_| "the API server gave no answer")?;
         let Some(session) = session.filter(|s| s.uid().as_deref() == Some(uid)) else { return Ok(None) };
         let sprite = session.status.and_then(|s| s.sprite).map(|s| s.name);

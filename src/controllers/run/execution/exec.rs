@@ -14,23 +14,24 @@ use tokio::{
 };
 
 use super::{
-    super::plan::Start,
+    super::plan::{Start, Tool},
     adopt,
     collect::{limit_hit, stop_requested, store},
     place::{Limits, Place, RecoveryRequest, RecoveryWindow},
+    proved::Proved,
 };
 use crate::{
     controllers::{context::Context, state::executions::Finished},
+    kubernetes::object_key::ObjectKey,
     lockdown::kill,
 };
-use api::Run;
 use redact::LOOKAHEAD;
 use rules::{
     outcome::{self, ExecSeen, Outcome, Stop, Verdict},
     output::{Capture, Captured, Source},
     runner::{self, Launch},
 };
-use sprites::{Awake, Exec, ExecError, ExecEvent, ExecRequest, OnDrop};
+use sprites::{Exec, ExecError, ExecEvent, ExecRequest, OnDrop};
 
 /// How old the read of the rules may be when the command is started.
 const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
@@ -45,36 +46,28 @@ const SWEEP: Duration = Duration::from_secs(8);
 /// How long the end of a command that was told to stop is waited for; then the guest is asked, which takes its time, too.
 const AFTER_STOP: Duration = Duration::from_secs(12);
 
-/// What a start rests on.
-#[derive(Debug)]
-pub struct Proved {
-    /// When the reads of the proof began.
-    pub at: Instant,
-    /// The instance that they showed awake.
-    pub on: Awake,
-}
-
 /// Executes, and says how it ended.
 pub async fn execute(
     context: Arc<Context>,
-    run: Arc<Run>,
+    key: ObjectKey,
     start: Start,
     proved: Proved,
     started_at: Timestamp,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
-    let uid = run.uid().unwrap_or_default();
-    let bash = run.spec.bash.clone().unwrap_or_default();
+    let uid = key.uid.clone();
+    let limits = &start.request.limits;
+    let Tool::Bash { command, stdin, directory, environment } = &start.request.tool;
     let launch = Launch {
         uid: &uid,
         nonce: &start.proof.nonce,
-        backstop: start.timeout + BACKSTOP,
+        backstop: start.request.timeout + BACKSTOP,
         // Past the cap, as much as redaction looks ahead.
-        spool: start.limits.output.saturating_add(LOOKAHEAD as u64),
-        environment: &start.environment,
-        directory: &start.directory,
-        script: &bash.command,
-        stdin: bash.stdin.as_deref().unwrap_or_default().as_bytes(),
+        spool: limits.output.saturating_add(LOOKAHEAD as u64),
+        environment,
+        directory,
+        script: command,
+        stdin: stdin.as_bytes(),
         kill_leftovers: start.kill_leftovers,
     };
     let (argv, input) = match launch.encode() {
@@ -84,7 +77,7 @@ pub async fn execute(
     let request = ExecRequest {
         argv,
         stdin: true,
-        max_run_after_disconnect: start.timeout + SURVIVES,
+        max_run_after_disconnect: start.request.timeout + SURVIVES,
         path: None,
         // A successor adopts it; whoever wants it dead kills it, and says so.
         on_drop: OnDrop::Leave,
@@ -100,12 +93,12 @@ pub async fn execute(
             let (place, limits) = adoptable(&start, started_at);
             let found =
                 RecoveryRequest { place, limits, window: RecoveryWindow::Short, stopped: None, seen_started: false };
-            return adopt::adopt(context, run, found, stop).await;
+            return adopt::adopt(context, key, found, stop).await;
         }
     };
     let began = Instant::now();
-    let capture = Capture::new(start.limits.output, runner::start_marker(&uid));
-    let deadline = began + start.timeout;
+    let capture = Capture::new(start.request.limits.output, runner::start_marker(&uid));
+    let deadline = began + start.request.timeout;
     let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
     let watched = RunningExec { context: &context, place, deadline, redact: start.redact };
     let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
@@ -137,7 +130,7 @@ pub async fn execute(
                 stopped: end.stop,
                 seen_started: end.started,
             };
-            let mut finished = adopt::adopt(Arc::clone(&context), run, found, stop).await;
+            let mut finished = adopt::adopt(Arc::clone(&context), key, found, stop).await;
             if finished.captured.is_none() && end.started {
                 // The guest could not be read; what had come through is kept and marked.
                 finished.captured = Some(end.captured);
@@ -156,7 +149,7 @@ fn adoptable(start: &Start, started_at: Timestamp) -> (Place, Limits) {
         instance: start.proof.instance.clone(),
         started_at,
     };
-    (place, Limits { timeout: start.timeout, output: start.limits.output, redact: start.redact })
+    (place, Limits { timeout: start.request.timeout, output: start.request.limits.output, redact: start.redact })
 }
 
 fn not_started(context: &Context, why: &str) -> Finished {
@@ -194,14 +187,14 @@ async fn open(
         if let Some(stop) = *stop.borrow() {
             return Opened::Stopped(stop);
         }
-        if proved.at.elapsed() > PROOF_GOOD_FOR {
+        if proved.age() > PROOF_GOOD_FOR {
             return Opened::Never("the proof of lockdown had become too old".to_owned());
         }
         if context.lease.ensure_time_left().is_err() {
             return Opened::Never("the operator is about to lose its Lease".to_owned());
         }
         // No later than the proof is good for.
-        let left = PROOF_GOOD_FOR.saturating_sub(proved.at.elapsed());
+        let left = PROOF_GOOD_FOR.saturating_sub(proved.age());
         let error = match sprites.within(left).exec(&proved.on, request).await {
             Ok(exec) => return Opened::Exec(exec),
             Err(error) => error,

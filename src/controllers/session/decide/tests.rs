@@ -2,6 +2,7 @@
 
 use crate::controllers::session::needs::needs_policy_read;
 use crate::controllers::session::needs::sprite_to_observe;
+use crate::kubernetes::object_key::ObjectKey;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
@@ -89,6 +90,7 @@ fn policy(spec: &str) -> PolicyView {
 
 fn observed(session: SandboxSession, live: Live) -> Observed {
     Observed {
+        key: ObjectKey { namespace: "n".into(), name: "s".into(), uid: "session-uid".into() },
         session: Arc::new(session),
         policy: policy("{}"),
         tenant: Tenant { enabled: true, terminating: false },
