@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use super::{
-    instance::{network_rule, rule},
+    instance::{LiveSprite, network_rule, rule},
     trusted::trusted,
 };
 use api::reasons::SessionReason;
 use rules::{
     egress::{Ruleset, compare},
-    lockdown::Failure,
+    lockdown::{Confirmed, Difference, failure::Failure},
     runner,
 };
 use sprites::{Awake, ExecError, Priority, Target, UpdateSprite, UrlSettings};
@@ -40,6 +40,18 @@ pub enum LockFailure {
     /// An exec could not be opened.
     #[error("a trusted command in the Sprite could not be started")]
     Exec(#[from] ExecError),
+}
+
+impl From<Difference> for LockFailure {
+    fn from(difference: Difference) -> Self {
+        match difference {
+            // Whose it is now, nobody can say.
+            Difference::Instance | Difference::NotOurs => Self::Replaced,
+            Difference::UrlPublic => Self::UrlPublic,
+            Difference::Rules(differences) => Self::Differs(differences),
+            Difference::RulesNotRead => Self::Guest("the rules were not read"),
+        }
+    }
 }
 
 impl From<sprites::Error> for LockFailure {
@@ -90,11 +102,17 @@ pub struct Instance<'a> {
     pub id: &'a str,
     /// Its nonce.
     pub nonce: &'a str,
+    /// Our labels for it.
+    pub labels: &'a [String; 3],
 }
 
-/// Locks, and proves it; the instance as it was seen awake.
-pub async fn apply(sprites: &sprites::Client, instance: Instance<'_>, rules: &Ruleset) -> Result<Awake, LockFailure> {
-    let Instance { name, id, nonce } = instance;
+/// Locks, and reads it back: what is confirmed by that, and the instance as it was seen awake.
+pub async fn apply(
+    sprites: &sprites::Client,
+    instance: Instance<'_>,
+    rules: &Ruleset,
+) -> Result<(Confirmed, Awake), LockFailure> {
+    let Instance { name, id, nonce, labels: _ } = instance;
     let sprites = sprites.with_priority(Priority::Lockdown);
     let awake = sprites.wake(name).await?;
     if awake.id() != id {
@@ -103,36 +121,30 @@ pub async fn apply(sprites: &sprites::Client, instance: Instance<'_>, rules: &Ru
     let wire: Vec<_> = rules.rules().iter().map(network_rule).collect();
     sprites.set_network_policy(&awake.checked(), &wire).await?;
     let read: Vec<_> = sprites.network_policy(&awake).await?.into_iter().map(rule).collect();
-    let found = compare(rules.rules(), &read);
-    if !found.is_equal() {
-        return Err(LockFailure::Differs(found.differences));
-    }
-    if !found.unknown_fields.is_empty() {
+    let unknown = compare(rules.rules(), &read).unknown_fields;
+    if !unknown.is_empty() {
         // No difference, and yet somebody should look what they mean.
-        tracing::warn!(
-            sprite = name,
-            fields = found.unknown_fields.join(", "),
-            "egress rules have fields that are not known"
-        );
+        tracing::warn!(sprite = name, fields = unknown.join(", "), "egress rules have fields that are not known");
     }
-    if url_auth_of_instance(&sprites, name, id).await? != Some("sprite".to_owned()) {
+    let mut live = LiveSprite { rules: Some(read), ..this_instance(&sprites, instance).await? };
+    if !live.private {
         let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
         let update = UpdateSprite { url_settings: Some(private), labels: None };
         sprites.update(Target::instance(name, id), &update).await?;
-        if url_auth_of_instance(&sprites, name, id).await? != Some("sprite".to_owned()) {
-            return Err(LockFailure::UrlPublic);
-        }
+        live = LiveSprite { rules: live.rules, ..this_instance(&sprites, instance).await? };
     }
+    // Nothing of ours is put into a Sprite that is not locked down.
+    Confirmed::of(rules, live.as_read())?;
     let output = trusted(&sprites, &awake, runner::lockdown(nonce), TRUSTED).await?;
     if output.exit != Some(0) || output.stdout != runner::lockdown_answer(nonce).as_bytes() {
         return Err(LockFailure::Guest("the nonce could not be written"));
     }
-    url_auth_of_instance(&sprites, name, id).await?;
-    Ok(awake)
+    let live = LiveSprite { rules: live.rules, ..this_instance(&sprites, instance).await? };
+    Ok((Confirmed::of(rules, live.as_read())?, awake))
 }
 
-/// The URL's audience, if the name still stands for this instance.
-async fn url_auth_of_instance(sprites: &sprites::Client, name: &str, id: &str) -> Result<Option<String>, LockFailure> {
-    let sprite = sprites.get(name).await?;
-    if sprite.id == id { Ok(sprite.url_settings.auth) } else { Err(LockFailure::Replaced) }
+/// What the name stands for now, if it is still this instance.
+async fn this_instance(sprites: &sprites::Client, instance: Instance<'_>) -> Result<LiveSprite, LockFailure> {
+    let sprite = sprites.get(instance.name).await?;
+    if sprite.id == instance.id { Ok(LiveSprite::of(sprite, instance.labels)) } else { Err(LockFailure::Replaced) }
 }

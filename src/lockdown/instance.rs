@@ -1,7 +1,10 @@
 //! A live Sprite and its rules, in the words of the rules. Pure.
 
 use api::reasons::SpritePhase;
-use rules::egress::{ReadRule, Rule};
+use rules::{
+    egress::{ReadRule, Rule},
+    lockdown::LiveInstance,
+};
 use sprites::{NetworkRule, Sprite, SpriteState};
 
 /// A live Sprite.
@@ -40,6 +43,13 @@ impl LiveSprite {
             id: sprite.id,
             rules: None,
         }
+    }
+}
+
+impl LiveSprite {
+    /// As the verdict on a lockdown takes it.
+    pub fn as_read(&self) -> LiveInstance<'_> {
+        LiveInstance { id: &self.id, ours: self.ours, private: self.private, rules: self.rules.as_deref() }
     }
 }
 

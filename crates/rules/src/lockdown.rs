@@ -1,24 +1,20 @@
-//! The lockdown token, whether the rules must be applied, and what follows when that fails.
+//! The lockdown token, and the one verdict on a Sprite: is it locked down with these rules?
 //!
 //! The token binds an instance to the rules confirmed on it. Must not read or send anything.
 
-use std::fmt;
-use std::time::Duration;
+pub mod failure;
 
-/// Attempts to lock down a fresh instance before it is destroyed.
-pub const FRESH_ATTEMPTS: u32 = 3;
-/// The first pause between them; each is that much longer.
-const FRESH_PAUSE: Duration = Duration::from_millis(500);
-/// The pause where nothing was said about the instance, or it is not fresh.
-const PAUSE: Duration = Duration::from_secs(5);
+use std::fmt;
+
+use super::egress::{ReadRule, Ruleset, compare};
 
 /// `<instance id>:<egress hash>`: the rules with this hash were read back from this instance.
+///
+/// A new one is made of a [`Confirmed`] only; one that is on record is read by [`Token::parse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The platform's instance id.
-    pub instance: String,
-    /// SHA3-256 of the canonical rules, 64 hex digits.
-    pub egress: String,
+    instance: String,
+    egress: String,
 }
 
 impl Token {
@@ -29,6 +25,16 @@ impl Token {
         let hash = egress.len() == 64 && egress.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         (!instance.is_empty() && hash).then(|| Self { instance: instance.to_owned(), egress: egress.to_owned() })
     }
+
+    /// The platform's instance id.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// SHA3-256 of the canonical rules, 64 hex digits.
+    pub fn egress(&self) -> &str {
+        &self.egress
+    }
 }
 
 impl fmt::Display for Token {
@@ -37,235 +43,175 @@ impl fmt::Display for Token {
     }
 }
 
+impl From<Confirmed> for Token {
+    fn from(confirmed: Confirmed) -> Self {
+        Self { instance: confirmed.instance, egress: confirmed.hash }
+    }
+}
+
+/// A lockdown that was read back from this instance and is what was demanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmed {
+    instance: String,
+    hash: String,
+}
+
+impl Confirmed {
+    /// Confirms what was read of a live Sprite: ours, private, with exactly the demanded rules.
+    pub fn of(demanded: &Ruleset, live: LiveInstance<'_>) -> Result<Self, Difference> {
+        let rules = live.rules.ok_or(Difference::RulesNotRead)?;
+        differs(demanded, live.id, live, rules)?;
+        Ok(Self { instance: live.id.to_owned(), hash: demanded.hash().to_owned() })
+    }
+}
+
+/// A live Sprite, as it was read.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveInstance<'a> {
+    /// Its instance id.
+    pub id: &'a str,
+    /// Whether it carries all of our labels for this session.
+    pub ours: bool,
+    /// Whether its URL is private.
+    pub private: bool,
+    /// Its rules; nothing: they were not read, since it sleeps.
+    pub rules: Option<&'a [ReadRule]>,
+}
+
+/// What a session has on record.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Recorded<'a> {
+    /// The instance.
+    pub instance: Option<&'a str>,
+    /// The token.
+    pub token: Option<&'a str>,
+    /// Whether no lockdown of this instance was ever confirmed.
+    pub fresh: bool,
+}
+
+/// How the live Sprite differs from what is on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// Another instance.
+    Instance,
+    /// Without our labels.
+    NotOurs,
+    /// A URL that is not private.
+    UrlPublic,
+    /// Other rules.
+    Rules(Vec<String>),
+    /// Its rules were not read.
+    RulesNotRead,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instance => f.write_str("the live Sprite is another instance than the one on record"),
+            Self::NotOurs => f.write_str("the live Sprite does not carry our labels"),
+            Self::UrlPublic => f.write_str("the live Sprite's URL is not private"),
+            Self::Rules(differences) => write!(f, "the live rules differ: {}", differences.join(", ")),
+            Self::RulesNotRead => f.write_str("the live rules were not read"),
+        }
+    }
+}
+
 /// Why rules must be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyReason {
     /// No token was ever confirmed for this instance.
     Fresh,
-    /// The platform gave no instance id.
+    /// No instance is on record.
     InstanceUnknown,
     /// No token is recorded, or one that cannot be read.
     NoToken,
     /// The recorded rules are not those demanded now.
     EgressDiffers,
-    /// The recorded instance is not the live one.
+    /// The token is of another instance than the recorded one.
     InstanceDiffers,
 }
 
-/// Whether rules must be applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// Apply, read back, compare.
-    Apply(ApplyReason),
-    /// What is recorded is what is demanded, on this instance.
-    Skip,
-}
-
-/// Decides from the recorded token, the live instance and the hash demanded now. Skips only when all are equal.
-pub fn decide(recorded: Option<&str>, live_instance: Option<&str>, demanded_hash: &str, fresh: bool) -> Decision {
-    if fresh {
-        return Decision::Apply(ApplyReason::Fresh);
-    }
-    let Some(live) = live_instance.filter(|id| !id.is_empty()) else {
-        return Decision::Apply(ApplyReason::InstanceUnknown);
-    };
-    let Some(token) = recorded.and_then(Token::parse) else {
-        return Decision::Apply(ApplyReason::NoToken);
-    };
-    if token.instance != live {
-        return Decision::Apply(ApplyReason::InstanceDiffers);
-    }
-    if token.egress != demanded_hash {
-        return Decision::Apply(ApplyReason::EgressDiffers);
-    }
-    Decision::Skip
-}
-
-/// How a lockdown failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The rules read back are not those sent.
-    RulesDiffer,
-    /// The URL stays public.
-    UrlPublic,
-    /// The nonce could not be written by a trusted command in the guest.
-    Guest,
-    /// Another instance answers to the name: nothing is known of this one.
-    Replaced,
-    /// No usable answer, after which the platform asked to wait that long, if it did.
-    NoAnswer(Option<Duration>),
-}
-
-impl Failure {
-    /// Whether it says something about this instance, and not only about the way to it.
-    pub const fn is_definite(self) -> bool {
+impl ApplyReason {
+    /// Why nothing may start on such a record, for people.
+    pub const fn message(self) -> &'static str {
         match self {
-            Self::RulesDiffer | Self::UrlPublic | Self::Guest => true,
-            Self::Replaced | Self::NoAnswer(_) => false,
+            Self::InstanceUnknown => "no Sprite is locked down",
+            Self::Fresh | Self::NoToken => "the lockdown is not proved",
+            Self::EgressDiffers | Self::InstanceDiffers => {
+                "the recorded lockdown is for another instance or other rules"
+            }
         }
     }
 }
 
-/// What follows from a failed lockdown. In each case the instance is not used, and its token is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consequence {
-    /// Try again after the pause; so many attempts are on record from now on.
-    Again {
-        /// Attempts that count.
-        attempts: u32,
-        /// How long to wait.
-        pause: Duration,
-    },
-    /// Destroy the instance: nothing of anybody's is in it, and it cannot be locked down. The count goes on record first, so
-    /// that a crash between does not start it anew.
-    Destroy {
-        /// Attempts that count.
-        attempts: u32,
+/// The verdict on a Sprite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Assessment {
+    /// The live Sprite contradicts what is on record, whatever is demanded now.
+    Lost(Difference),
+    /// What is on record is not what is demanded now: apply, read back, compare.
+    Apply(ApplyReason),
+    /// The record is what is demanded, and nothing that was read contradicts it.
+    Holds {
+        /// The token.
+        token: Token,
+        /// Whether the live rules were read and are those demanded.
+        read: bool,
     },
 }
 
-/// Decides what follows. Only failures of a fresh instance itself are counted: an instance that held somebody's files is
-/// refused, again and again, and never destroyed for it.
-pub fn after_failure(failure: Failure, fresh: bool, attempts: u32) -> Consequence {
-    if !fresh || !failure.is_definite() {
-        let asked = match failure {
-            Failure::NoAnswer(asked) => asked,
-            Failure::RulesDiffer | Failure::UrlPublic | Failure::Guest | Failure::Replaced => None,
+/// Is this Sprite locked down with these rules? The only place that answers.
+///
+/// `demanded`: the rules that the policy asks for; nothing while no policy is in force. `live`: the Sprite, where it was read.
+pub fn assess(demanded: Option<&Ruleset>, recorded: Recorded<'_>, live: Option<LiveInstance<'_>>) -> Assessment {
+    let Some(instance) = recorded.instance.filter(|id| !id.is_empty()) else {
+        return Assessment::Apply(ApplyReason::InstanceUnknown);
+    };
+    let token = recorded.token.and_then(Token::parse);
+    if let (Some(token), Some(live)) = (&token, live) {
+        // Under a policy that changed since, the rules to expect are not known any more; they are applied anyhow.
+        let expected = demanded.filter(|demanded| demanded.hash() == token.egress);
+        let rules = live.rules.filter(|_| expected.is_some());
+        let contradicted = match (expected, rules) {
+            (Some(expected), Some(rules)) => differs(expected, instance, live, rules),
+            (Some(_) | None, _) => differs_but_for_rules(instance, live),
         };
-        return Consequence::Again { attempts, pause: asked.unwrap_or(PAUSE) };
+        if let Err(difference) = contradicted {
+            return Assessment::Lost(difference);
+        }
     }
-    let attempts = attempts.saturating_add(1);
-    if is_spent(fresh, attempts) {
-        Consequence::Destroy { attempts }
-    } else {
-        Consequence::Again { attempts, pause: FRESH_PAUSE.saturating_mul(attempts) }
+    if recorded.fresh {
+        return Assessment::Apply(ApplyReason::Fresh);
+    }
+    let Some(token) = token else { return Assessment::Apply(ApplyReason::NoToken) };
+    if token.instance != instance {
+        return Assessment::Apply(ApplyReason::InstanceDiffers);
+    }
+    match demanded {
+        Some(demanded) if demanded.hash() != token.egress => Assessment::Apply(ApplyReason::EgressDiffers),
+        Some(_) => Assessment::Holds { token, read: live.is_some_and(|live| live.rules.is_some()) },
+        None => Assessment::Holds { token, read: false },
     }
 }
 
-/// Whether an instance has had all its attempts: recorded ones count, whoever made them.
-pub const fn is_spent(fresh: bool, attempts: u32) -> bool {
-    fresh && attempts >= FRESH_ATTEMPTS
+fn differs_but_for_rules(instance: &str, live: LiveInstance<'_>) -> Result<(), Difference> {
+    if live.id != instance {
+        return Err(Difference::Instance);
+    }
+    if !live.ours {
+        return Err(Difference::NotOurs);
+    }
+    if !live.private {
+        return Err(Difference::UrlPublic);
+    }
+    Ok(())
+}
+
+fn differs(demanded: &Ruleset, instance: &str, live: LiveInstance<'_>, rules: &[ReadRule]) -> Result<(), Difference> {
+    differs_but_for_rules(instance, live)?;
+    let found = compare(demanded.rules(), rules);
+    if found.is_equal() { Ok(()) } else { Err(Difference::Rules(found.differences)) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    const HASH: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    const OTHER: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
-
-    fn token(instance: &str, egress: &str) -> String {
-        Token { instance: instance.to_owned(), egress: egress.to_owned() }.to_string()
-    }
-
-    #[rstest]
-    #[case(Some(token("sprite-1", HASH)), Some("sprite-1"), false, Decision::Skip)]
-    #[case(Some(token("sprite-1", HASH)), Some("sprite-1"), true, Decision::Apply(ApplyReason::Fresh))]
-    #[case(Some(token("sprite-1", HASH)), Some("sprite-2"), false, Decision::Apply(ApplyReason::InstanceDiffers))]
-    #[case(Some(token("sprite-1", OTHER)), Some("sprite-1"), false, Decision::Apply(ApplyReason::EgressDiffers))]
-    #[case(Some(token("sprite-1", HASH)), None, false, Decision::Apply(ApplyReason::InstanceUnknown))]
-    #[case(Some(token("sprite-1", HASH)), Some(""), false, Decision::Apply(ApplyReason::InstanceUnknown))]
-    #[case(None, Some("sprite-1"), false, Decision::Apply(ApplyReason::NoToken))]
-    #[case(Some("sprite-1".to_owned()), Some("sprite-1"), false, Decision::Apply(ApplyReason::NoToken))]
-    #[case(Some(format!(":{HASH}")), Some(""), false, Decision::Apply(ApplyReason::InstanceUnknown))]
-    fn rules_are_skipped_only_when_instance_and_rules_are_equal(
-        #[case] recorded: Option<String>,
-        #[case] live: Option<&str>,
-        #[case] fresh: bool,
-        #[case] expected: Decision,
-    ) {
-        assert_eq!(decide(recorded.as_deref(), live, HASH, fresh), expected);
-    }
-
-    /// Every combination of what is recorded, what is live, and what is demanded.
-    #[test]
-    fn the_rules_are_skipped_in_one_case_of_the_whole_truth_table() {
-        let tokens = [
-            None,
-            Some(String::new()),
-            Some("sprite-1".to_owned()),
-            Some(format!(":{HASH}")),
-            Some("sprite-1:".to_owned()),
-            Some(token("sprite-1", HASH)),
-            Some(token("sprite-1", OTHER)),
-            Some(token("sprite-2", HASH)),
-            Some(token("sprite-2", OTHER)),
-            Some(format!("{} ", token("sprite-1", HASH))),
-            Some(token("sprite-1", HASH).to_uppercase()),
-        ];
-        let mut skipped = Vec::new();
-        for recorded in &tokens {
-            for live in [None, Some(""), Some("sprite-1"), Some("sprite-2")] {
-                for demanded in [HASH, OTHER, ""] {
-                    for fresh in [false, true] {
-                        let decision = decide(recorded.as_deref(), live, demanded, fresh);
-                        assert_eq!(decision == Decision::Apply(ApplyReason::Fresh), fresh);
-                        if decision == Decision::Skip {
-                            skipped.push((recorded.clone(), live, demanded));
-                        }
-                    }
-                }
-            }
-        }
-        let equal = |id: &str, hash| Some(token(id, hash));
-        assert_eq!(
-            skipped,
-            [
-                (equal("sprite-1", HASH), Some("sprite-1"), HASH),
-                (equal("sprite-1", OTHER), Some("sprite-1"), OTHER),
-                (equal("sprite-2", HASH), Some("sprite-2"), HASH),
-                (equal("sprite-2", OTHER), Some("sprite-2"), OTHER),
-            ]
-        );
-    }
-
-    const fn again(attempts: u32, millis: u64) -> Consequence {
-        Consequence::Again { attempts, pause: Duration::from_millis(millis) }
-    }
-    const SAID: Failure = Failure::NoAnswer(Some(Duration::from_secs(17)));
-
-    #[rstest]
-    // A fresh instance that cannot be locked down: three attempts, then it goes.
-    #[case(Failure::RulesDiffer, true, 0, again(1, 500))]
-    #[case(Failure::RulesDiffer, true, 1, again(2, 1000))]
-    #[case(Failure::RulesDiffer, true, 2, Consequence::Destroy { attempts: 3 })]
-    #[case(Failure::UrlPublic, true, 0, again(1, 500))]
-    #[case(Failure::UrlPublic, true, 2, Consequence::Destroy { attempts: 3 })]
-    #[case(Failure::Guest, true, 1, again(2, 1000))]
-    #[case(Failure::Guest, true, 9, Consequence::Destroy { attempts: 10 })]
-    #[case(Failure::Guest, true, u32::MAX, Consequence::Destroy { attempts: u32::MAX })]
-    // What says nothing about the instance does not count.
-    #[case(Failure::Replaced, true, 2, again(2, 5000))]
-    #[case(Failure::NoAnswer(None), true, 2, again(2, 5000))]
-    #[case(SAID, true, 2, again(2, 17_000))]
-    // An instance in use is refused and never destroyed.
-    #[case(Failure::RulesDiffer, false, 0, again(0, 5000))]
-    #[case(Failure::RulesDiffer, false, 9, again(9, 5000))]
-    #[case(Failure::UrlPublic, false, 9, again(9, 5000))]
-    #[case(Failure::Guest, false, 9, again(9, 5000))]
-    #[case(Failure::Replaced, false, 9, again(9, 5000))]
-    #[case(SAID, false, 9, again(9, 17_000))]
-    fn a_failed_lockdown_has_one_consequence(
-        #[case] failure: Failure,
-        #[case] fresh: bool,
-        #[case] attempts: u32,
-        #[case] expected: Consequence,
-    ) {
-        assert_eq!(after_failure(failure, fresh, attempts), expected);
-    }
-
-    #[test]
-    fn attempts_on_record_count_after_a_restart() {
-        assert!(is_spent(true, 3) && is_spent(true, 4) && !is_spent(true, 2));
-        assert!(!is_spent(false, 3), "an instance in use is never destroyed for it");
-    }
-
-    #[test]
-    fn a_token_reads_back_even_when_the_id_holds_a_colon() {
-        let text = token("a:b", HASH);
-        assert_eq!(Token::parse(&text).unwrap().instance, "a:b");
-        assert_eq!(Token::parse("a:"), None);
-        assert_eq!(Token::parse(&format!("a:{}", HASH.to_uppercase())), None);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use kube::{Api, Resource, ResourceExt};
 use super::{
     decide,
     observed::{Live, Observed},
-    plan::{self, Effect, Plan, Remember, StatusDraft},
+    plan::{self, Effect, Plan, Remember, StatusDraft, Then},
     status,
 };
 use crate::{
@@ -22,7 +22,6 @@ use crate::{
         finalizer,
     },
     lockdown::{self, apply::Instance, instance::LiveSprite},
-    policy::view::PolicyView,
 };
 use api::{
     SandboxSession, SandboxSessionStatus,
@@ -38,7 +37,7 @@ const TO_BEGIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Does it.
 pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
-    let Plan { effect, draft, remember, next } = plan;
+    let Plan { effect, report, remember, next } = plan;
     let uid = o.key.uid.clone();
     if matches!(o.live, Live::Present(_)) {
         // Seen: an absence from before says nothing any more.
@@ -56,68 +55,72 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
         });
     }
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.key.namespace);
-    match (effect, draft) {
-        (Effect::Nothing, Some(draft)) => report(context, o, &o.session, draft).await.map(|()| activity_next(o, next)),
-        (Effect::AddFinalizer, _) => {
+    match effect {
+        Effect::Nothing => {
+            if report.is_none() {
+                return Ok(next);
+            }
+            report_draft(context, o, report).await.map(|()| activity_next(o, next))
+        }
+        Effect::AddFinalizer => {
             outdated_is_fine(finalizer::add(&api, o.session.as_ref(), SESSION_FINALIZER).await.map(drop))?;
             Ok(next)
         }
-        (Effect::RemoveFinalizer, _) => {
+        Effect::RemoveFinalizer => {
             outdated_is_fine(finalizer::remove(&api, o.session.as_ref(), SESSION_FINALIZER).await)?;
             context.activities.forget(&uid);
             Ok(next)
         }
-        (Effect::StopRuns, draft) => {
+        Effect::StopRuns => {
             context.executions.stop_session(&uid, Stop::SessionDeleted);
-            if let Some(draft) = draft {
-                report(context, o, &o.session, draft).await?;
-            }
-            Ok(next)
+            report_draft(context, o, report).await.map(|()| next)
         }
-        (Effect::Create { name }, Some(draft)) => create(context, o, &api, name, draft).await,
-        (Effect::Lock { name, id, nonce }, Some(draft)) => {
-            let PolicyView::Ready(policy) = &o.policy else { return Ok(next) };
-            let instance = Instance { name: &name, id: &id, nonce: &nonce };
-            let result = lockdown::apply::apply(&context.sprites, instance, &policy.egress).await;
+        Effect::Create { name, before } => create(context, o, &api, name, *before).await,
+        Effect::Lock(lock) => {
+            let instance = Instance { name: &lock.name, id: &lock.id, nonce: &lock.nonce, labels: &o.labels };
+            let result = lockdown::apply::apply(&context.sprites, instance, &lock.rules).await;
             context.metrics.lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |_| "LockedDown"));
-            let locked = match result {
-                Ok(awake) => {
+            let plan = match result {
+                Ok((confirmed, awake)) => {
                     context.reads.awake.record(awake);
-                    Ok(())
+                    decide::after_lock(o, *lock, Ok(confirmed))
                 }
                 Err(failure) => {
                     tracing::warn!(session = o.key.name, %failure, "a lockdown failed");
-                    Err(failure)
+                    decide::after_lock(o, *lock, Err(&failure))
                 }
             };
-            follow(context, o, decide::after_lock(o, draft, locked.as_ref().copied())).await
+            follow(context, o, plan).await
         }
-        (Effect::Destroy { name, id }, Some(draft)) => {
+        Effect::Destroy { name, id, then } => {
             let answered = destroy(context, o, &name, &id).await?;
-            if o.session.metadata.deletion_timestamp.is_some() {
-                context.activities.update(&uid, |activity| activity.delete_answered |= answered);
-                report(context, o, &o.session, draft).await?;
-                return Ok(next);
+            match then {
+                Then::Release => {
+                    context.activities.update(&uid, |activity| activity.delete_answered |= answered);
+                    report_draft(context, o, report).await.map(|()| next)
+                }
+                Then::Reprovision(before) => follow(context, o, decide::after_destroy(o, &before)).await,
             }
-            follow(context, o, decide::after_destroy(o, &draft)).await
         }
-        // An effect that needs a draft always comes with one.
-        (Effect::Nothing | Effect::Create { .. } | Effect::Lock { .. } | Effect::Destroy { .. }, None) => Ok(next),
+    }
+}
+
+async fn report_draft(context: &Context, o: &Observed, draft: Option<StatusDraft>) -> Result<(), Error> {
+    match draft {
+        Some(draft) => report(context, o, &o.session, draft).await,
+        None => Ok(()),
     }
 }
 
 /// Reports what follows from an effect.
 async fn follow(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
-    let Plan { effect: _, draft, remember, next } = plan;
+    let Plan { effect: _, report, remember, next } = plan;
     if remember == Some(Remember::Proved) {
         context.activities.update(&o.key.uid, |activity| {
             activity.reverified = o.activity.reverify_requested;
         });
     }
-    if let Some(draft) = draft {
-        report(context, o, &o.session, draft).await?;
-    }
-    Ok(next)
+    report_draft(context, o, report).await.map(|()| next)
 }
 
 /// Asks for a Sprite: only on the newest version of the session, and only while it still says so.

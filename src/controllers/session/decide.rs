@@ -11,14 +11,17 @@ use kube::ResourceExt;
 use super::{
     needs::compiled,
     observed::{Live, Observed},
-    plan::{Effect, Plan, Remember, StatusDraft, after, data_lost, degraded, obstructed, provisioning, since, status},
+    plan::{
+        Effect, Lock, Plan, Remember, StatusDraft, Then, after, data_lost, degraded, obstructed, provisioning, since,
+        status,
+    },
     release::release,
 };
 use crate::{
     access::switch::Switch,
     controllers::driver::Next,
     lockdown::{apply::LockFailure, instance::LiveSprite},
-    policy::view::PolicyView,
+    policy::{compile::Compiled, view::PolicyView},
 };
 use api::{
     SandboxSessionStatus,
@@ -26,9 +29,9 @@ use api::{
     reasons::{SessionPhase, SessionReason, SpritePhase},
     sandbox_session::{LockdownStatus, SpriteStatus},
 };
-use rules::{
-    egress::compare,
-    lockdown::{self, ApplyReason, Consequence, Decision, FRESH_ATTEMPTS, Token},
+use rules::lockdown::{
+    ApplyReason, Assessment, Confirmed, Recorded, Token, assess,
+    failure::{self, Consequence, FRESH_ATTEMPTS, after_failure},
 };
 
 /// How long an instance that is given up may wait for its end.
@@ -115,7 +118,8 @@ pub fn decide(o: &Observed) -> Plan {
                 return Plan::report(provisioning(&status, "a Sprite is asked for anew after a pause"), after(left));
             }
             let name = sprite.name.clone();
-            Plan::act(Effect::Create { name }, provisioning(&status, "the platform is asked for a Sprite"))
+            let before = Box::new(provisioning(&status, "creating the Sprite"));
+            Plan::act(Effect::Create { name, before }, None)
         }
         (Some(_), Live::Absent) => lost(o, &status, sprite),
         (Some(id), Live::Present(live)) if *id != live.id => {
@@ -199,37 +203,30 @@ fn reconcile_existing(
     }
     let base = SandboxSessionStatus { sprite: Some(sprite.clone()), ..status.clone() };
     let fresh = lockdown.applied_at.is_none();
-    if let Some(lost) = live.and_then(|live| drift(o, &lockdown, live)) {
-        let message = format!("proved rules were found weakened: {lost}");
-        let draft = StatusDraft {
-            lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown }),
-            ..degraded(&base, SessionReason::LockdownLost, message)
-        };
-        return Plan::report(draft, after(1));
-    }
+    let recorded = Recorded { instance: Some(id), token: lockdown.token.as_deref(), fresh };
+    let assessment = assess(compiled(o).map(|policy| &policy.egress), recorded, live.map(LiveSprite::as_read));
+    let to_apply = match assessment {
+        Assessment::Holds { .. } => None,
+        Assessment::Apply(reason) => Some(reason),
+        Assessment::Lost(difference) => {
+            let message = format!("the Sprite is no longer locked down as it was proved: {difference}");
+            let draft = StatusDraft {
+                lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown }),
+                ..degraded(&base, SessionReason::LockdownLost, message)
+            };
+            return Plan::report(draft, after(1));
+        }
+    };
     if let Some((reason, message)) = obstacle {
         return Plan::report(obstructed(&base, reason, message), Next::Change);
     }
     let Some(policy) = compiled(o) else {
         return Plan::report(obstructed(&base, SessionReason::PolicyNotReady, "no policy".to_owned()), Next::Change);
     };
-    match lockdown::decide(lockdown.token.as_deref(), Some(id), policy.egress.hash(), fresh) {
-        Decision::Skip => proved(o, &base, lockdown, live),
-        Decision::Apply(reason) => apply(o, &base, lockdown, live, reason),
+    match to_apply {
+        None => proved(o, &base, lockdown, live),
+        Some(reason) => apply(o, policy, &base, lockdown, live, reason),
     }
-}
-
-/// How the proof that is recorded no longer holds.
-fn drift(o: &Observed, lockdown: &LockdownStatus, live: &LiveSprite) -> Option<String> {
-    let token = lockdown.token.as_deref().and_then(Token::parse)?;
-    if !live.private {
-        return Some("the Sprite's URL is not private".to_owned());
-    }
-    let rules = live.rules.as_ref()?;
-    // Under a policy that changed since, the rules to expect are not known any more; it is relocked anyhow.
-    let policy = compiled(o).filter(|c| c.egress.hash() == token.egress)?;
-    let found = compare(policy.egress.rules(), rules);
-    (!found.is_equal()).then(|| found.differences.join(", "))
 }
 
 fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, live: Option<&LiveSprite>) -> Plan {
@@ -259,6 +256,7 @@ fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, l
 
 fn apply(
     o: &Observed,
+    policy: &Compiled,
     base: &SandboxSessionStatus,
     lockdown: LockdownStatus,
     live: Option<&LiveSprite>,
@@ -278,10 +276,10 @@ fn apply(
     if asleep && !fresh && !o.wanted() {
         return Plan::report(stale, Next::Change);
     }
-    if lockdown::is_spent(fresh, lockdown.attempts) {
+    if failure::is_spent(fresh, lockdown.attempts) {
         let message = format!("{FRESH_ATTEMPTS} attempts to lock down the fresh Sprite failed; it is destroyed");
         let draft = degraded(base, SessionReason::RulesDiffer, message);
-        return Plan::act(Effect::Destroy { name: sprite.name, id }, draft);
+        return Plan::act(Effect::Destroy { name: sprite.name, id, then: Then::Reprovision(Box::new(draft)) }, None);
     }
     let draft = StatusDraft {
         phase: SessionPhase::LockingDown,
@@ -303,24 +301,33 @@ fn apply(
         None => Plan::report(draft, Next::Change),
         // A token that no longer counts is taken back before the rules move.
         Some(_) if lockdown.token.is_some() => Plan::report(draft, Next::Change),
-        Some(nonce) => Plan::act(Effect::Lock { name: sprite.name, id, nonce }, draft),
+        Some(nonce) => {
+            let lock = Lock {
+                name: sprite.name,
+                id,
+                nonce,
+                rules: policy.egress.clone(),
+                policy: (policy.name.clone(), policy.generation),
+                before: draft,
+            };
+            Plan::act(Effect::Lock(Box::new(lock)), None)
+        }
     }
 }
 
-/// What is so after a lock was tried.
-pub fn after_lock(o: &Observed, before: StatusDraft, result: Result<(), &LockFailure>) -> Plan {
+/// What is so after a lockdown was tried. A token is made of what was confirmed, and of nothing else.
+pub fn after_lock(o: &Observed, lock: Lock, result: Result<Confirmed, &LockFailure>) -> Plan {
+    let Lock { before, policy: (policy_name, policy_generation), .. } = lock;
     let lockdown = before.lockdown.clone().unwrap_or_default();
-    let id = before.sprite.as_ref().and_then(|s| s.id.clone()).unwrap_or_default();
-    let Some(policy) = compiled(o) else { return Plan::without_report(Effect::Nothing, after(1)) };
     let fresh = lockdown.applied_at.is_none();
     match result {
-        Ok(()) => {
-            let token = Token { instance: id, egress: policy.egress.hash().to_owned() };
+        Ok(confirmed) => {
+            let token = Token::from(confirmed);
             let lockdown = LockdownStatus {
-                egress_hash: Some(token.egress.clone()),
+                egress_hash: Some(token.egress().to_owned()),
                 token: Some(token.to_string()),
-                policy_name: Some(policy.name.clone()),
-                policy_generation: Some(policy.generation),
+                policy_name: Some(policy_name),
+                policy_generation: Some(policy_generation),
                 nonce: lockdown.nonce,
                 applied_at: Some(Time(o.now)),
                 verified_at: Some(Time(o.now)),
@@ -338,7 +345,7 @@ pub fn after_lock(o: &Observed, before: StatusDraft, result: Result<(), &LockFai
             Plan::report(draft, after(o.timing.verify_interval)).remembering(Remember::Proved)
         }
         Err(failure) => {
-            let (attempts, wait) = match lockdown::after_failure(failure.kind(), fresh, lockdown.attempts) {
+            let (attempts, wait) = match after_failure(failure.kind(), fresh, lockdown.attempts) {
                 Consequence::Again { attempts, pause } => (attempts, pause),
                 // On record first; it is destroyed at the next look, which this write brings about.
                 Consequence::Destroy { attempts } => (attempts, DESTROY_SOON),

@@ -2,7 +2,7 @@
 //!
 //! Must not ask for what would wake a Sprite that sleeps.
 
-use rules::lockdown::Token;
+use rules::lockdown::{Assessment, Recorded, assess};
 
 use super::{
     observed::Observed,
@@ -24,8 +24,9 @@ pub fn sprite_to_observe(o: &Observed) -> Option<String> {
     let sprite = status.sprite?;
     let lockdown = status.lockdown.unwrap_or_default();
     let deleting = o.session.metadata.deletion_timestamp.is_some();
-    let token = lockdown.token.as_deref().and_then(Token::parse);
-    let unproved = token.as_ref().is_none_or(|t| compiled(o).is_some_and(|c| c.egress.hash() != t.egress));
+    let recorded = Recorded { instance: sprite.id.as_deref(), token: lockdown.token.as_deref(), fresh: false };
+    let assessment = assess(compiled(o).map(|policy| &policy.egress), recorded, None);
+    let unproved = !matches!(assessment, Assessment::Holds { .. });
     let due = lockdown.verified_at.as_ref().is_none_or(|at| since(at.0, o.now) >= o.timing.verify_interval);
     let look = deleting || sprite.id.is_none() || unproved || due || o.activity.needs_reverify();
     look.then_some(sprite.name)

@@ -11,9 +11,10 @@ use api::{
     reasons::{SessionPhase, SessionReason},
     sandbox_session::{LockdownStatus, SpriteStatus},
 };
+use rules::egress::Ruleset;
 
 /// The one thing to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Only report.
     Nothing,
@@ -27,23 +28,46 @@ pub enum Effect {
     Create {
         /// The recorded name.
         name: String,
+        /// What is so before it.
+        before: Box<StatusDraft>,
     },
     /// Apply and prove the rules on this instance.
-    Lock {
-        /// The recorded name.
-        name: String,
-        /// The recorded instance.
-        id: String,
-        /// The persisted nonce.
-        nonce: String,
-    },
+    Lock(Box<Lock>),
     /// Destroy this instance.
     Destroy {
         /// The recorded name.
         name: String,
         /// The instance that was seen.
         id: String,
+        /// What follows.
+        then: Then,
     },
+}
+
+/// A lockdown to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lock {
+    /// The recorded name.
+    pub name: String,
+    /// The recorded instance.
+    pub id: String,
+    /// The persisted nonce.
+    pub nonce: String,
+    /// The rules to apply.
+    pub rules: Ruleset,
+    /// Name and generation of the policy that asks for them.
+    pub policy: (String, i64),
+    /// What is so before it.
+    pub before: StatusDraft,
+}
+
+/// What follows when an instance was destroyed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Then {
+    /// It is asked for anew; this was so before.
+    Reprovision(Box<StatusDraft>),
+    /// The session is let go once the Sprite is gone.
+    Release,
 }
 
 /// What to remember.
@@ -85,8 +109,8 @@ pub struct StatusDraft {
 pub struct Plan {
     /// The one thing to do.
     pub effect: Effect,
-    /// What is so before it; nothing: no report.
-    pub draft: Option<StatusDraft>,
+    /// What is so, to be written; nothing: no report. An effect that carries what was so before it reports what came of it.
+    pub report: Option<StatusDraft>,
     /// What to remember.
     pub remember: Option<Remember>,
     /// When to come back.
@@ -95,15 +119,15 @@ pub struct Plan {
 
 impl Plan {
     pub fn report(draft: StatusDraft, next: Next) -> Self {
-        Self { effect: Effect::Nothing, draft: Some(draft), remember: None, next }
+        Self { effect: Effect::Nothing, report: Some(draft), remember: None, next }
     }
 
-    pub fn act(effect: Effect, draft: StatusDraft) -> Self {
-        Self { effect, draft: Some(draft), remember: None, next: Next::Change }
+    pub fn act(effect: Effect, report: Option<StatusDraft>) -> Self {
+        Self { effect, report, remember: None, next: Next::Change }
     }
 
     pub fn without_report(effect: Effect, next: Next) -> Self {
-        Self { effect, draft: None, remember: None, next }
+        Self { effect, report: None, remember: None, next }
     }
 
     pub fn remembering(self, remember: Remember) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{
     observed::{Live, Observed},
-    plan::{Effect, Plan, Remember, StatusDraft, after, data_lost, since, status},
+    plan::{Effect, Plan, Remember, StatusDraft, Then, after, data_lost, since, status},
 };
 use crate::controllers::driver::Next;
 use api::reasons::{SessionPhase, SessionReason};
@@ -31,7 +31,7 @@ pub fn release(o: &Observed) -> Plan {
     let Some(sprite) = status.sprite.clone() else { return remove() };
     if o.executions > 0 && o.activity.stopping_since.is_none_or(|then| since(then, o.now) < STOPPING) {
         let then = o.activity.stopping_since.unwrap_or(o.now);
-        let plan = Plan::act(Effect::StopRuns, draft("the Runs in it are being stopped"));
+        let plan = Plan::act(Effect::StopRuns, Some(draft("the Runs in it are being stopped")));
         return Plan {
             next: Next::After(Duration::from_millis(500)),
             ..plan.remembering(Remember::StoppingSince(then))
@@ -53,8 +53,8 @@ pub fn release(o: &Observed) -> Plan {
             Plan::report(draft, after(3))
         }
         (_, Live::Present(live)) if live.ours => {
-            let effect = Effect::Destroy { name: sprite.name, id: live.id.clone() };
-            let plan = Plan::act(effect, draft("the Sprite is being destroyed"));
+            let effect = Effect::Destroy { name: sprite.name, id: live.id.clone(), then: Then::Release };
+            let plan = Plan::act(effect, Some(draft("the Sprite is being destroyed")));
             Plan { next: Next::After(Duration::from_millis(200)), ..plan.remembering(Remember::Present) }
         }
         // Our instance without our labels: a person took them off, and only a person can say whose it is.

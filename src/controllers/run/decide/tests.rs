@@ -28,10 +28,7 @@ use api::{
     reasons::{SpritePhase, WaitingCause},
     sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
 };
-use rules::{
-    egress::{ReadRule, Rule, Ruleset},
-    lockdown::Token,
-};
+use rules::egress::{ReadRule, Rule, Ruleset};
 
 const NOW: i64 = 1_000_000;
 
@@ -53,7 +50,7 @@ fn named() -> Run {
 }
 
 fn session() -> SandboxSession {
-    let token = Token { instance: "i".into(), egress: Ruleset::deny_all().hash().to_owned() }.to_string();
+    let token = format!("i:{}", Ruleset::deny_all().hash());
     SandboxSession {
         metadata: ObjectMeta { name: Some("s".into()), uid: Some("session-uid".into()), ..ObjectMeta::default() },
         spec: serde_json::from_value(json!({"drive": "d", "conversation": "c"})).unwrap(),

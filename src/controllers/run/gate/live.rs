@@ -1,9 +1,7 @@
 //! What was read of the live Sprite, against what the session has on record. Pure.
 
-use crate::{
-    controllers::run::{observed::LiveRead, plan::Start},
-    lockdown::verify,
-};
+use crate::controllers::run::{observed::LiveRead, plan::Start};
+use rules::lockdown::Assessment;
 
 /// Why a start has to wait for the Sprite.
 pub enum NotProved {
@@ -19,9 +17,10 @@ pub fn check(start: &Start, live: &LiveRead) -> Result<(), NotProved> {
         LiveRead::NoAnswer(why) => return Err(NotProved::Doubt(why.clone())),
         LiveRead::Sprite(sprite) => sprite,
     };
-    if sprite.rules.is_none() && sprite.id == start.proof.instance && sprite.ours {
-        return Err(NotProved::Asleep);
+    match start.proof.assess(&start.egress, sprite.as_read()) {
+        Assessment::Holds { read: true, .. } => Ok(()),
+        Assessment::Holds { read: false, .. } => Err(NotProved::Asleep),
+        Assessment::Lost(difference) => Err(NotProved::Doubt(difference.to_string())),
+        Assessment::Apply(reason) => Err(NotProved::Doubt(reason.message().to_owned())),
     }
-    let rules = sprite.rules.as_deref().unwrap_or_default();
-    verify::prove(&start.proof, &start.egress, sprite, rules).map_err(NotProved::Doubt)
 }

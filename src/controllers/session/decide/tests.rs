@@ -29,7 +29,7 @@ fn spec() -> SandboxSessionSpec {
 }
 
 fn token(id: &str) -> String {
-    Token { instance: id.to_owned(), egress: Ruleset::deny_all().hash().to_owned() }.to_string()
+    format!("{id}:{}", Ruleset::deny_all().hash())
 }
 
 /// A session that carries its finalizer and this status.
@@ -113,7 +113,7 @@ fn deleted(mut session: SandboxSession) -> SandboxSession {
 }
 
 fn reason(plan: &Plan) -> SessionReason {
-    plan.draft.as_ref().unwrap().reason
+    plan.report.as_ref().unwrap().reason
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn the_finalizer_comes_before_anything_external() {
 fn the_intent_is_recorded_before_the_create() {
     let plan = decide(&observed(session(None), Live::NotAsked));
     assert_eq!(plan.effect, Effect::Nothing);
-    let sprite = plan.draft.unwrap().sprite.unwrap();
+    let sprite = plan.report.unwrap().sprite.unwrap();
     assert_eq!((sprite.name.as_str(), sprite.id, sprite.create_requested_at), ("so-1", None, Some(Time(at(NOW)))));
     let plan = decide(&observed(with(None, None), Live::Absent));
-    assert_eq!(plan.effect, Effect::Create { name: "so-1".into() });
+    assert!(matches!(plan.effect, Effect::Create { ref name, .. } if name == "so-1"));
 }
 
 type Change = fn(&mut Observed);
@@ -149,7 +149,7 @@ fn nothing_is_minted_while_anything_stands_against_it(#[case] change: Change, #[
     change(&mut o);
     let plan = decide(&o);
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, why));
-    assert!(plan.draft.unwrap().sprite.is_none(), "not even an intent");
+    assert!(plan.report.unwrap().sprite.is_none(), "not even an intent");
     // An intent that was recorded before is not followed, either; the secret is no longer needed for it.
     let mut o = observed(with(None, None), Live::Absent);
     change(&mut o);
@@ -160,12 +160,12 @@ fn nothing_is_minted_while_anything_stands_against_it(#[case] change: Change, #[
 #[test]
 fn exactly_ours_is_adopted_and_anything_else_is_left_alone() {
     let plan = decide(&observed(with(None, None), Live::Present(live())));
-    assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
+    assert_eq!(plan.report.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
     for id in [None, Some("i")] {
         let foreign = Live::Present(LiveSprite { ours: false, ..live() });
         let plan = decide(&observed(with(id, None), foreign));
         assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::NotOurs));
-        assert!(plan.draft.unwrap().stalled);
+        assert!(plan.report.unwrap().stalled);
     }
 }
 
@@ -173,10 +173,10 @@ fn exactly_ours_is_adopted_and_anything_else_is_left_alone() {
 fn a_fresh_instance_gets_its_nonce_on_record_and_then_its_lock() {
     let plan = decide(&observed(with(Some("i"), None), Live::Present(live())));
     assert_eq!(plan.effect, Effect::Nothing);
-    assert_eq!(plan.draft.unwrap().lockdown.unwrap().nonce.as_deref(), Some("fresh-nonce"));
+    assert_eq!(plan.report.unwrap().lockdown.unwrap().nonce.as_deref(), Some("fresh-nonce"));
     let recorded = LockdownStatus { nonce: Some("n".into()), ..LockdownStatus::default() };
     let plan = decide(&observed(with(Some("i"), Some(recorded)), Live::Present(live())));
-    assert!(matches!(plan.effect, Effect::Lock { ref nonce, .. } if nonce == "n"));
+    assert!(matches!(plan.effect, Effect::Lock(ref lock) if lock.nonce == "n" && lock.rules == Ruleset::deny_all()));
 }
 
 #[test]
@@ -188,9 +188,10 @@ fn a_fresh_instance_that_cannot_be_locked_is_destroyed_after_three_attempts_and_
         ..LockdownStatus::default()
     };
     let effect = |lockdown| decide(&observed(with(Some("i"), Some(lockdown)), Live::Present(live()))).effect;
-    assert!(matches!(effect(tried(2, None)), Effect::Lock { .. }));
-    assert_eq!(effect(tried(3, None)), Effect::Destroy { name: "so-1".into(), id: "i".into() });
-    assert!(matches!(effect(tried(9, Some(Time(at(1))))), Effect::Lock { .. }));
+    assert!(matches!(effect(tried(2, None)), Effect::Lock(_)));
+    let Effect::Destroy { name, id, then: Then::Reprovision(_) } = effect(tried(3, None)) else { panic!("kept") };
+    assert_eq!((name.as_str(), id.as_str()), ("so-1", "i"));
+    assert!(matches!(effect(tried(9, Some(Time(at(1))))), Effect::Lock(_)));
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn a_proved_session_is_ready_and_asks_the_platform_only_when_it_is_due() {
     let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked);
     assert_eq!(sprite_to_observe(&o), None);
     let plan = decide(&o);
-    assert_eq!(plan.draft.as_ref().unwrap().phase, SessionPhase::Ready);
+    assert_eq!(plan.report.as_ref().unwrap().phase, SessionPhase::Ready);
     assert_eq!(plan.next, after(290));
     let due = observed(with(Some("i"), Some(locked(NOW - 300))), Live::NotAsked);
     assert_eq!(sprite_to_observe(&due).as_deref(), Some("so-1"));
@@ -219,7 +220,7 @@ fn rules_that_were_weakened_take_the_token_back(#[case] rules: Option<Vec<Rule>>
     let o = observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(LiveSprite { rules, ..live() }));
     let plan = decide(&o);
     assert_eq!(reason(&plan) == SessionReason::LockdownLost, lost);
-    assert_eq!(plan.draft.unwrap().lockdown.unwrap().token.is_none(), lost);
+    assert_eq!(plan.report.unwrap().lockdown.unwrap().token.is_none(), lost);
 }
 
 #[test]
@@ -228,11 +229,11 @@ fn a_policy_that_changed_takes_the_token_back_before_the_rules_move() {
     o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
     assert!(sprite_to_observe(&o).is_some());
     let plan = decide(&o);
-    assert_eq!((plan.effect, plan.draft.unwrap().lockdown.unwrap().token), (Effect::Nothing, None));
+    assert_eq!((plan.effect, plan.report.unwrap().lockdown.unwrap().token), (Effect::Nothing, None));
     let untokened = LockdownStatus { token: None, ..locked(NOW - 10) };
     let mut o = observed(with(Some("i"), Some(untokened)), Live::Present(live()));
     o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
-    assert!(matches!(decide(&o).effect, Effect::Lock { .. }));
+    assert!(matches!(decide(&o).effect, Effect::Lock(_)));
 }
 
 #[test]
@@ -243,7 +244,7 @@ fn a_sleeping_sprite_is_left_asleep_until_somebody_wants_it() {
     let plan = decide(&o);
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::Stale));
     o.waited_for = true;
-    assert!(matches!(decide(&o).effect, Effect::Lock { .. }));
+    assert!(matches!(decide(&o).effect, Effect::Lock(_)));
 }
 
 #[test]
@@ -251,20 +252,20 @@ fn no_answer_is_not_absence_and_one_absence_is_not_loss() {
     let proved = || with(Some("i"), Some(locked(NOW - 10)));
     let plan = decide(&observed(proved(), Live::Unknown(NoAnswer::Other("timeout"))));
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformUnavailable));
-    assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"), "nothing is forgotten");
+    assert_eq!(plan.report.unwrap().sprite.unwrap().id.as_deref(), Some("i"), "nothing is forgotten");
     let plan = decide(&observed(proved(), Live::Unknown(NoAnswer::Denied(401))));
     assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformDenied));
     assert!(
-        plan.draft.unwrap().message.ends_with("rejects the operator's token (401): check the Secret that holds it")
+        plan.report.unwrap().message.ends_with("rejects the operator's token (401): check the Secret that holds it")
     );
     let plan = decide(&observed(proved(), Live::Absent));
     assert_eq!(plan.remember, Some(Remember::AbsentSince(at(NOW))));
-    assert_eq!(plan.draft.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
+    assert_eq!(plan.report.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
     let mut o = observed(proved(), Live::Absent);
     o.activity.absent_since = Some(at(NOW - 9));
-    assert_eq!(decide(&o).draft.unwrap().sprite.unwrap().incarnation, 0);
+    assert_eq!(decide(&o).report.unwrap().sprite.unwrap().incarnation, 0);
     o.activity.absent_since = Some(at(NOW - 10));
-    let draft = decide(&o).draft.unwrap();
+    let draft = decide(&o).report.unwrap();
     let sprite = draft.sprite.unwrap();
     assert_eq!((sprite.incarnation, sprite.id, draft.lockdown), (1, None, None));
     assert!(draft.data_lost.is_some());
@@ -273,7 +274,7 @@ fn no_answer_is_not_absence_and_one_absence_is_not_loss() {
 #[test]
 fn another_instance_under_our_name_starts_from_nothing() {
     let other = LiveSprite { id: "j".into(), ..live() };
-    let draft = decide(&observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(other))).draft.unwrap();
+    let draft = decide(&observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(other))).report.unwrap();
     let sprite = draft.sprite.unwrap();
     assert_eq!((sprite.id.as_deref(), sprite.incarnation, draft.lockdown), (Some("j"), 1, None));
     assert!(draft.data_lost.is_some());
@@ -281,8 +282,8 @@ fn another_instance_under_our_name_starts_from_nothing() {
 
 #[rstest]
 #[case("nothing was asked for", session(None), Live::NotAsked, Effect::RemoveFinalizer)]
-#[case("ours is destroyed", with(Some("i"), None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into() })]
-#[case("a late one is destroyed, too", with(None, None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into() })]
+#[case("ours is destroyed", with(Some("i"), None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into(), then: Then::Release })]
+#[case("a late one is destroyed, too", with(None, None), Live::Present(live()), Effect::Destroy { name: "so-1".into(), id: "i".into(), then: Then::Release })]
 #[case("no answer", with(Some("i"), None), Live::Unknown(NoAnswer::Other("unknown")), Effect::Nothing)]
 #[case("absent once", with(Some("i"), None), Live::Absent, Effect::Nothing)]
 #[case("a create may be on its way", with(None, None), Live::Absent, Effect::Nothing)]
@@ -334,13 +335,91 @@ fn a_lock_that_succeeds_records_exactly_what_was_confirmed() {
         lockdown: Some(LockdownStatus { nonce: Some("n".into()), attempts: 2, ..LockdownStatus::default() }),
         ..degraded(o.session.status.as_ref().unwrap(), SessionReason::Provisioned, String::new())
     };
-    let lockdown = after_lock(&o, before.clone(), Ok(())).draft.unwrap().lockdown.unwrap();
+    let lock = Lock {
+        name: "so-1".into(),
+        id: "i".into(),
+        nonce: "n".into(),
+        rules: Ruleset::deny_all(),
+        policy: ("default".into(), 7),
+        before,
+    };
+    let demanded = Ruleset::deny_all();
+    let rules = demanded.rules().iter().map(|rule| ReadRule { rule: rule.clone(), unknown: Vec::new() }).collect();
+    let read = LiveSprite { rules: Some(rules), ..live() };
+    let confirmed = Confirmed::of(&Ruleset::deny_all(), read.as_read()).unwrap();
+    let lockdown = after_lock(&o, lock.clone(), Ok(confirmed)).report.unwrap().lockdown.unwrap();
     assert_eq!((lockdown.token, lockdown.attempts), (Some(token("i")), 0));
+    assert_eq!((lockdown.policy_name.as_deref(), lockdown.policy_generation), (Some("default"), Some(7)));
     let failure = LockFailure::Differs(vec!["missing: deny *".into()]);
-    let draft = after_lock(&o, before.clone(), Err(&failure)).draft.unwrap();
+    let draft = after_lock(&o, lock.clone(), Err(&failure)).report.unwrap();
     let lockdown = draft.lockdown.unwrap();
     assert_eq!((lockdown.token, lockdown.attempts, draft.reason), (None, 3, SessionReason::RulesDiffer));
     // What says nothing about the instance is no attempt on it.
-    let lockdown = after_lock(&o, before, Err(&LockFailure::Replaced)).draft.unwrap().lockdown.unwrap();
+    let lockdown = after_lock(&o, lock, Err(&LockFailure::Replaced)).report.unwrap().lockdown.unwrap();
     assert_eq!(lockdown.attempts, 2);
+}
+
+/// A row for each effect; a new variant does not compile without one.
+#[test]
+fn every_effect_comes_from_a_row() {
+    fn number(effect: &Effect) -> usize {
+        match effect {
+            Effect::Nothing => 0,
+            Effect::AddFinalizer => 1,
+            Effect::RemoveFinalizer => 2,
+            Effect::StopRuns => 3,
+            Effect::Create { .. } => 4,
+            Effect::Lock(_) => 5,
+            Effect::Destroy { then: Then::Reprovision(_), .. } => 6,
+            Effect::Destroy { then: Then::Release, .. } => 7,
+        }
+    }
+    let mut without = session(None);
+    without.metadata.finalizers = None;
+    let deleted = |mut session: SandboxSession| {
+        session.metadata.deletion_timestamp = Some(Time(at(1)));
+        session
+    };
+    let nonce = |attempts| LockdownStatus { nonce: Some("n".into()), attempts, ..LockdownStatus::default() };
+    let mut stopping = observed(deleted(with(Some("i"), None)), Live::Present(live()));
+    stopping.executions = 1;
+    let rows = [
+        observed(with(Some("i"), Some(locked(NOW - 10))), Live::NotAsked),
+        observed(without, Live::NotAsked),
+        observed(deleted(session(None)), Live::NotAsked),
+        stopping,
+        observed(with(None, None), Live::Absent),
+        observed(with(Some("i"), Some(nonce(0))), Live::Present(live())),
+        observed(with(Some("i"), Some(nonce(3))), Live::Present(live())),
+        observed(deleted(with(Some("i"), None)), Live::Present(live())),
+    ];
+    let numbers: Vec<_> = rows.iter().map(|row| number(&decide(row).effect)).collect();
+    assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());
+}
+
+/// A row for each thing that is remembered.
+#[test]
+fn everything_that_is_remembered_comes_from_a_row() {
+    fn number(remember: Option<&Remember>) -> usize {
+        match remember {
+            None => 0,
+            Some(Remember::AbsentSince(_)) => 1,
+            Some(Remember::Proved) => 2,
+            Some(Remember::Present) => 3,
+            Some(Remember::StoppingSince(_)) => 4,
+        }
+    }
+    let mut deleted = with(Some("i"), None);
+    deleted.metadata.deletion_timestamp = Some(Time(at(1)));
+    let mut stopping = observed(deleted, Live::Present(live()));
+    stopping.executions = 1;
+    let rows = [
+        observed(session(None), Live::NotAsked),
+        observed(with(Some("i"), Some(locked(NOW - 10))), Live::Absent),
+        observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(live())),
+        observed(with(None, None), Live::Present(live())),
+        stopping,
+    ];
+    let numbers: Vec<_> = rows.iter().map(|row| number(decide(row).remember.as_ref())).collect();
+    assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());
 }
