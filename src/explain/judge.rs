@@ -179,12 +179,12 @@ fn egress_entries(entries: &[String]) -> Judgement {
 fn listed(entries: &[String]) -> Result<Vec<Rule>, Box<Judgement>> {
     let refuse = |rule, message| Box::new(Judgement::refuse(PolicyReason::InvalidEntries.as_str(), rule, message));
     let rules = build(entries).map_err(|errors| Box::new(refused_entries(&errors)))?;
-    if let Some(long) = entries.iter().find(|entry| entry.chars().count() > bounds::ENTRY_CHARACTERS) {
-        let message = bounds::too_long(long.chars().count(), bounds::ENTRY_CHARACTERS);
+    if let Some(long) = entries.iter().find(|entry| entry.chars().count() > api::bounds::EGRESS_ENTRY_CHARACTERS) {
+        let message = bounds::too_long(long.chars().count(), api::bounds::EGRESS_ENTRY_CHARACTERS);
         return Err(refuse("Length", format!("egress.allow: `{}`: {message}", shown(long.trim()))));
     }
-    if entries.len() > bounds::ENTRIES {
-        let message = bounds::too_many(entries.len(), bounds::ENTRIES);
+    if entries.len() > api::bounds::EGRESS_ENTRIES {
+        let message = bounds::too_many(entries.len(), api::bounds::EGRESS_ENTRIES);
         return Err(refuse("TooMany", format!("egress.allow: {message}")));
     }
     let mut seen = BTreeSet::new();

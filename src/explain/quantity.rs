@@ -115,7 +115,7 @@ pub(super) fn duration(input: &Input, policy: Option<&PolicyReport>) -> Judgemen
 
 /// Of any field.
 fn any_duration(span: &GoDuration) -> Judgement {
-    if span.get() > bounds::LIFE {
+    if span.get() > api::bounds::LIFE {
         return refuse("Range", format!("`{span}` is more than any field takes: write at most 8760h"));
     }
     let message = if span.get().is_zero() {
@@ -128,7 +128,7 @@ fn any_duration(span: &GoDuration) -> Judgement {
 
 /// Of `timeout` of a Run, under a policy that is in force.
 fn timeout(span: &GoDuration, limits: &Limits) -> Judgement {
-    if span.get() < bounds::SHORTEST {
+    if span.get() < api::bounds::SHORTEST {
         return refuse("Range", format!("timeout: {}; 0 never means without limit", bounds::too_small(span, "1ms")));
     }
     match limits.timeout_for(Some(span.get())) {

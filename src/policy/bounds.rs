@@ -1,39 +1,13 @@
 //! What no policy may pass, whatever schema it was stored under. Pure.
 //!
-//! The schema says the same, and a test compares both. Must not say what an entry may be; that is the rules'.
+//! The numbers are those of `api::bounds`, as in the schema; a test compares both. Must not say what an entry may be; that is the rules'.
 
 use std::{fmt::Display, time::Duration};
 
 use api::{
-    ExecutionPolicySpec,
+    ExecutionPolicySpec, bounds,
     values::{ByteSize, GoDuration},
 };
-use rules::limits::Limits;
-
-/// Most entries of `egress.allow`, and of `egress.deny`.
-pub const ENTRIES: usize = 200;
-/// Most characters of one entry.
-pub const ENTRY_CHARACTERS: usize = 260;
-/// Most expressions of `commands.deny`.
-pub const EXPRESSIONS: usize = 64;
-/// Most bytes of one expression.
-pub const EXPRESSION_BYTES: usize = 512;
-/// Most variables of `environment.set`, and names of `environment.allow`.
-pub const VARIABLES: usize = 128;
-/// Shortest time that a command may be given.
-pub const SHORTEST: Duration = Duration::from_millis(1);
-/// Longest life of an idle Sprite.
-pub const LIFE: Duration = Duration::from_hours(8760);
-
-const IDLE: Duration = Duration::from_hours(720);
-const WRITE: u64 = 512 << 10;
-const READ: u64 = 128 << 10;
-const MEMORY: u64 = 1 << 40;
-const STORAGE: u64 = 1 << 44;
-const CPUS: u32 = 64;
-const TIERS: usize = 32;
-const AT_ONCE: u32 = 100_000;
-const A_DAY: u32 = 10_000_000;
 
 /// Everything in which a policy passes a bound.
 pub(super) fn check(spec: &ExecutionPolicySpec) -> Vec<String> {
@@ -47,11 +21,11 @@ pub(super) fn check(spec: &ExecutionPolicySpec) -> Vec<String> {
 fn times(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
     let (limits, lifecycle) = (&spec.limits, &spec.lifecycle);
     let times: [(&str, &GoDuration, Duration, Duration); 5] = [
-        ("limits.timeout", &limits.timeout, SHORTEST, Limits::MAXIMA.timeout),
-        ("limits.start", &limits.start, SHORTEST, Limits::MAXIMA.start),
-        ("lifecycle.hibernateAfter", &lifecycle.hibernate_after, Duration::ZERO, IDLE),
-        ("lifecycle.expireAfter", &lifecycle.expire_after, Duration::ZERO, LIFE),
-        ("lifecycle.maxAwake", &lifecycle.max_awake, Duration::ZERO, IDLE),
+        ("limits.timeout", &limits.timeout, bounds::SHORTEST, bounds::TIMEOUT),
+        ("limits.start", &limits.start, bounds::SHORTEST, bounds::START),
+        ("lifecycle.hibernateAfter", &lifecycle.hibernate_after, Duration::ZERO, bounds::IDLE),
+        ("lifecycle.expireAfter", &lifecycle.expire_after, Duration::ZERO, bounds::LIFE),
+        ("lifecycle.maxAwake", &lifecycle.max_awake, Duration::ZERO, bounds::IDLE),
     ];
     times.into_iter().filter_map(|(field, time, least, most)| {
         if time.get() < least {
@@ -64,13 +38,13 @@ fn times(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
 fn sizes(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
     let (limits, resources) = (&spec.limits, &spec.resources);
     let sizes: [(&str, &ByteSize, u64); 7] = [
-        ("limits.output", &limits.output, Limits::MAXIMA.output),
-        ("limits.command", &limits.command, Limits::MAXIMA.command),
-        ("limits.stdin", &limits.stdin, Limits::MAXIMA.stdin),
-        ("limits.write", &limits.write, WRITE),
-        ("limits.read", &limits.read, READ),
-        ("resources.memory", &resources.memory, MEMORY),
-        ("resources.storage", &resources.storage, STORAGE),
+        ("limits.output", &limits.output, bounds::OUTPUT),
+        ("limits.command", &limits.command, bounds::COMMAND),
+        ("limits.stdin", &limits.stdin, bounds::STDIN),
+        ("limits.write", &limits.write, bounds::WRITE),
+        ("limits.read", &limits.read, bounds::READ),
+        ("resources.memory", &resources.memory, bounds::MEMORY),
+        ("resources.storage", &resources.storage, bounds::STORAGE),
     ];
     sizes
         .into_iter()
@@ -81,8 +55,8 @@ fn sizes(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
 fn numbers(spec: &ExecutionPolicySpec) -> Vec<String> {
     let (quota, a_day) = (&spec.quota, &spec.quota.runs_per_day);
     let least_one = [
-        ("limits.parallelRuns", spec.limits.parallel_runs, Limits::MAXIMA.parallel_runs),
-        ("resources.cpus", spec.resources.cpus, CPUS),
+        ("limits.parallelRuns", spec.limits.parallel_runs, bounds::PARALLEL_RUNS),
+        ("resources.cpus", spec.resources.cpus, bounds::CPUS),
     ];
     let mut errors: Vec<String> = least_one
         .iter()
@@ -90,11 +64,11 @@ fn numbers(spec: &ExecutionPolicySpec) -> Vec<String> {
         .map(|(field, number, _)| format!("{field}: {}", too_small(number, 1)))
         .collect();
     let rest = [
-        ("quota.sessions", quota.sessions, AT_ONCE),
-        ("quota.concurrentRuns.default", quota.concurrent_runs.default, AT_ONCE),
-        ("quota.runsPerDay.user", a_day.user.unwrap_or_default(), A_DAY),
-        ("quota.runsPerDay.drive", a_day.drive.unwrap_or_default(), A_DAY),
-        ("quota.runsPerDay.tenant", a_day.tenant.unwrap_or_default(), A_DAY),
+        ("quota.sessions", quota.sessions, bounds::AT_ONCE),
+        ("quota.concurrentRuns.default", quota.concurrent_runs.default, bounds::AT_ONCE),
+        ("quota.runsPerDay.user", a_day.user.unwrap_or_default(), bounds::A_DAY),
+        ("quota.runsPerDay.drive", a_day.drive.unwrap_or_default(), bounds::A_DAY),
+        ("quota.runsPerDay.tenant", a_day.tenant.unwrap_or_default(), bounds::A_DAY),
     ];
     errors.extend(
         least_one
@@ -103,19 +77,25 @@ fn numbers(spec: &ExecutionPolicySpec) -> Vec<String> {
             .filter_map(|(field, number, most)| over(field, &number.to_string(), &number, &most, most)),
     );
     errors.extend(quota.concurrent_runs.by_tier.iter().filter_map(|(tier, number)| {
-        over(&format!("quota.concurrentRuns.byTier.{tier}"), &number.to_string(), number, &AT_ONCE, AT_ONCE)
+        over(
+            &format!("quota.concurrentRuns.byTier.{tier}"),
+            &number.to_string(),
+            number,
+            &bounds::AT_ONCE,
+            bounds::AT_ONCE,
+        )
     }));
     errors
 }
 
 fn lists(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
     let lists = [
-        ("egress.allow", spec.egress.allow.len(), ENTRIES),
-        ("egress.deny", spec.egress.deny.len(), ENTRIES),
-        ("commands.deny", spec.commands.deny.len(), EXPRESSIONS),
-        ("environment.set", spec.environment.set.len(), VARIABLES),
-        ("environment.allow", spec.environment.allow.len(), VARIABLES),
-        ("quota.concurrentRuns.byTier", spec.quota.concurrent_runs.by_tier.len(), TIERS),
+        ("egress.allow", spec.egress.allow.len(), bounds::EGRESS_ENTRIES),
+        ("egress.deny", spec.egress.deny.len(), bounds::EGRESS_ENTRIES),
+        ("commands.deny", spec.commands.deny.len(), bounds::EXPRESSIONS),
+        ("environment.set", spec.environment.set.len(), bounds::VARIABLES),
+        ("environment.allow", spec.environment.allow.len(), bounds::VARIABLES),
+        ("quota.concurrentRuns.byTier", spec.quota.concurrent_runs.by_tier.len(), bounds::TIERS),
     ];
     lists.into_iter().filter(|(_, many, most)| many > most).map(|(field, many, most)| {
         let message = too_many(many, most);
@@ -126,10 +106,11 @@ fn lists(spec: &ExecutionPolicySpec) -> impl Iterator<Item = String> {
 fn texts(spec: &ExecutionPolicySpec) -> Vec<String> {
     let mut errors = Vec::new();
     for expression in &spec.commands.deny {
-        if expression.len() > EXPRESSION_BYTES {
+        if expression.len() > bounds::EXPRESSION_BYTES {
             let (many, start) = (expression.len(), expression.chars().take(20).collect::<String>());
             errors.push(format!(
-                "commands.deny: `{start}…` has {many} bytes: write at most {EXPRESSION_BYTES}, split it into several"
+                "commands.deny: `{start}…` has {many} bytes: write at most {}, split it into several",
+                bounds::EXPRESSION_BYTES
             ));
         }
     }

@@ -14,6 +14,7 @@
 )]
 
 mod adversary;
+mod bounds;
 mod crashes;
 mod day_two;
 mod egress;

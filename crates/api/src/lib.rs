@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+pub mod bounds;
 #[cfg(feature = "kube")]
 pub mod conditions;
 #[cfg(feature = "kube")]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "kube")]
 use super::run_status::RunStatus;
 use super::{
+    bounds,
     execution_policy::{EnvVar, env_schema},
     sandbox_session::{PolicyRef, component_schema},
     schema,
@@ -120,10 +121,10 @@ impl RunSpec {
 }
 
 fn timeout_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("55m", false)
+    schema::duration(bounds::TIMEOUT, false)
 }
 fn ttl_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("8760h", true)
+    schema::duration(bounds::TIME_TO_LIVE, true)
 }
 
 /// In which session a Run runs: `{name}`, `{drive}` or `{drive, conversation}`.
@@ -187,13 +188,13 @@ pub struct Bash {
 }
 
 fn command_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 65_536, "pattern": r"^[^\x00]+$"})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": bounds::COMMAND, "pattern": r"^[^\x00]+$"})
 }
 fn cwd_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 4096, "pattern": r"^[^\x00]+$"})
 }
 fn stdin_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 524_288})
+    json_schema!({"type": "string", "maxLength": bounds::STDIN})
 }
 
 fn path_schema(_: &mut SchemaGenerator) -> Schema {
@@ -222,10 +223,10 @@ pub struct WriteFile {
 }
 
 fn content_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 524_288})
+    json_schema!({"type": "string", "maxLength": bounds::WRITE})
 }
 fn base64_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 699_052, "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})
+    json_schema!({"type": "string", "maxLength": bounds::WRITE.div_ceil(3) * 4, "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})
 }
 fn mode_schema(_: &mut SchemaGenerator) -> Schema {
     // Longer than any mode, so that a wrong one is refused for its form.
@@ -250,7 +251,7 @@ pub struct ReadFile {
 }
 
 fn length_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "format": "int64", "minimum": 0, "maximum": 131_072})
+    json_schema!({"type": "integer", "format": "int64", "minimum": 0, "maximum": bounds::READ})
 }
 
 /// Replaces text in a file.

@@ -2,14 +2,19 @@
 //!
 //! Must not hold rules of one resource; those stand beside its fields.
 
+use std::time::Duration;
+
 use schemars::{Schema, json_schema};
+
+use crate::{bounds, values::GoDuration};
 
 /// The form of a duration: Go's, and only what is a whole number of nanoseconds.
 pub const DURATION: &str = r"^[+]?(0|(([0-9]+(\.[0-9]{0,6})?|\.[0-9]{1,6})(ms|s|m|h)|[0-9]+(ns|us|µs|μs))+)$";
 
-/// A duration of at most `max` (Go syntax); zero is allowed only when `zero` says so.
-pub fn duration(max: &str, zero: bool) -> Schema {
-    let low = if zero { "0s" } else { "1ms" };
+/// A duration of at most `max`; zero is allowed only when `zero` says so.
+pub fn duration(max: Duration, zero: bool) -> Schema {
+    let max = GoDuration::from_secs(max.as_secs());
+    let low = if zero { "0s".to_owned() } else { format!("{}ms", bounds::SHORTEST.as_millis()) };
     json_schema!({
         "type": "string",
         "minLength": 1,

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use api::bounds;
 use thiserror::Error;
 
 /// Upper bounds of one Run.
@@ -28,12 +29,12 @@ impl Limits {
     /// What no policy may pass. The schema says the same; a policy that was stored under another schema is bounded all the
     /// same.
     pub const MAXIMA: Self = Self {
-        timeout: Duration::from_mins(55),
-        start: Duration::from_hours(24),
-        output: 128 << 10,
-        command: 64 << 10,
-        stdin: 512 << 10,
-        parallel_runs: 64,
+        timeout: bounds::TIMEOUT,
+        start: bounds::START,
+        output: bounds::OUTPUT,
+        command: bounds::COMMAND,
+        stdin: bounds::STDIN,
+        parallel_runs: bounds::PARALLEL_RUNS,
     };
 
     /// The tighter of both in every respect.

@@ -3,6 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
+
 /// Which hosts the Sprite may reach.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
@@ -24,8 +26,8 @@ pub struct Egress {
 
 fn entries_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 200, "x-kubernetes-list-type": "set",
-        "items": {"type": "string", "minLength": 1, "maxLength": 260},
+        "type": "array", "maxItems": bounds::EGRESS_ENTRIES, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": bounds::EGRESS_ENTRY_CHARACTERS},
         "x-kubernetes-validations": [
             {"rule": r"self.all(e, e.matches('^\\s*[^\\s/:@?#%,]+\\s*$'))",
              "message": "write a host name such as api.example.com or *.example.com: no scheme, port, path, user, space or CIDR"},

@@ -3,6 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
+
 /// Environment variables of Runs.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
@@ -28,15 +30,15 @@ pub struct EnvVar {
 /// The schema of a list of environment variables, for policies and Runs.
 pub(crate) fn env_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 128, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "type": "array", "maxItems": bounds::VARIABLES, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         "items": {
             "type": "object", "required": ["name"],
             "properties": {
                 "name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
                     "description": "A letter or underscore, then letters, digits and underscores."},
-                "value": {"type": "string", "maxLength": 32768, "pattern": r"^[^\x00]*$",
+                "value": {"type": "string", "maxLength": bounds::VARIABLE_BYTES, "pattern": r"^[^\x00]*$",
                     "description": "Any text without NUL, at most 32Ki; empty if absent.",
-                    "x-kubernetes-validations": [{"rule": "size(bytes(self)) <= 32768",
+                    "x-kubernetes-validations": [{"rule": format!("size(bytes(self)) <= {}", bounds::VARIABLE_BYTES),
                         "message": "a value has at most 32Ki bytes of UTF-8: write a shorter one"}]},
             },
         },
@@ -44,7 +46,7 @@ pub(crate) fn env_schema(_: &mut SchemaGenerator) -> Schema {
 }
 fn env_names_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 128, "x-kubernetes-list-type": "set",
+        "type": "array", "maxItems": bounds::VARIABLES, "x-kubernetes-list-type": "set",
         "items": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
     })
 }
@@ -64,10 +66,11 @@ pub struct Commands {
 
 fn deny_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set",
-        "items": {"type": "string", "minLength": 1, "maxLength": 512},
+        "type": "array", "maxItems": bounds::EXPRESSIONS, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": bounds::EXPRESSION_BYTES},
         "x-kubernetes-validations": [
-            {"rule": "self.all(e, size(bytes(e)) <= 512)", "message": "an expression has at most 512 bytes: split it into several"},
+            {"rule": format!("self.all(e, size(bytes(e)) <= {})", bounds::EXPRESSION_BYTES),
+             "message": format!("an expression has at most {} bytes: split it into several", bounds::EXPRESSION_BYTES)},
             {"rule": r"self.all(e, !e.matches('^\\s') && !e.matches('\\s$'))",
              "message": "an expression begins or ends with white space, as a block of YAML leaves it there: write it on one line, in single quotes, and \\s where white space is meant"},
         ],

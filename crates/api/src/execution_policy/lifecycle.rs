@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::known;
-use crate::{schema, values::GoDuration};
+use crate::{bounds, schema, values::GoDuration};
 
 /// What becomes of the Sprite while idle and after a Run.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
@@ -32,13 +32,13 @@ pub struct Lifecycle {
 }
 
 fn hibernate_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("720h", true)
+    schema::duration(bounds::IDLE, true)
 }
 fn expire_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("8760h", true)
+    schema::duration(bounds::LIFE, true)
 }
 fn awake_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("720h", true)
+    schema::duration(bounds::IDLE, true)
 }
 
 impl Default for Lifecycle {

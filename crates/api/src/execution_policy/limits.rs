@@ -5,11 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::known;
 use crate::{
-    schema,
+    bounds, schema,
     values::{ByteSize, GoDuration},
 };
-
-const KI: u64 = 1024;
 
 /// Upper bounds of one Run. Absent fields take the value shown in the schema; zero sizes allow nothing.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
@@ -39,30 +37,30 @@ pub struct Limits {
     #[schemars(schema_with = "read_schema")]
     pub read: ByteSize,
     /// Runs at the same time in one session, 1 to 64.
-    #[schemars(range(min = 1, max = 64))]
+    #[schemars(range(min = 1, max = bounds::PARALLEL_RUNS))]
     pub parallel_runs: u32,
 }
 
 fn timeout_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("55m", false)
+    schema::duration(bounds::TIMEOUT, false)
 }
 fn start_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::duration("24h", false)
+    schema::duration(bounds::START, false)
 }
 fn output_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(128 * KI)
+    schema::size(bounds::OUTPUT)
 }
 fn command_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(64 * KI)
+    schema::size(bounds::COMMAND)
 }
 fn stdin_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(512 * KI)
+    schema::size(bounds::STDIN)
 }
 fn write_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(512 * KI)
+    schema::size(bounds::WRITE)
 }
 fn read_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(128 * KI)
+    schema::size(bounds::READ)
 }
 
 impl Default for Limits {
@@ -85,7 +83,7 @@ impl Default for Limits {
 #[serde(default, rename_all = "camelCase")]
 pub struct Resources {
     /// Virtual CPUs, 1 to 64.
-    #[schemars(range(min = 1, max = 64))]
+    #[schemars(range(min = 1, max = bounds::CPUS))]
     pub cpus: u32,
     /// Memory. Integer or quantity, at most 1Ti.
     #[schemars(schema_with = "memory_schema")]
@@ -100,10 +98,10 @@ pub struct Resources {
 }
 
 fn memory_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(1 << 40)
+    schema::size(bounds::MEMORY)
 }
 fn storage_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::size(1 << 44)
+    schema::size(bounds::STORAGE)
 }
 fn region_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 16, "pattern": "^[a-z0-9-]+$"})

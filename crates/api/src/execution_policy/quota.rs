@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
+
 /// How much may be run.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
@@ -16,7 +18,7 @@ pub struct Quota {
     /// Whether file operations count as Runs.
     pub count_files: bool,
     /// Living Sprites of one tenant.
-    #[schemars(range(min = 0, max = 100_000))]
+    #[schemars(range(min = 0, max = bounds::AT_ONCE))]
     pub sessions: u32,
     /// What becomes of a Run over quota: Deny it, or Queue it.
     pub on_exceeded: DenyOrQueue,
@@ -39,7 +41,7 @@ impl Default for Quota {
 #[serde(default, rename_all = "camelCase")]
 pub struct ConcurrentRuns {
     /// For namespaces without a tier, or with one that is not listed.
-    #[schemars(range(min = 0, max = 100_000))]
+    #[schemars(range(min = 0, max = bounds::AT_ONCE))]
     pub default: u32,
     /// By the value of the namespace label sprite-operator.io/tier. At most 32.
     #[schemars(schema_with = "tiers_schema")]
@@ -48,8 +50,8 @@ pub struct ConcurrentRuns {
 }
 
 fn tiers_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "maxProperties": 32,
-        "additionalProperties": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100_000}})
+    json_schema!({"type": "object", "maxProperties": bounds::TIERS,
+        "additionalProperties": {"type": "integer", "format": "int32", "minimum": 0, "maximum": bounds::AT_ONCE}})
 }
 
 impl Default for ConcurrentRuns {
@@ -64,15 +66,15 @@ impl Default for ConcurrentRuns {
 pub struct RunsPerDay {
     /// For one user of a tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 10_000_000))]
+    #[schemars(range(min = 0, max = bounds::A_DAY))]
     pub user: Option<u32>,
     /// For one drive of a tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 10_000_000))]
+    #[schemars(range(min = 0, max = bounds::A_DAY))]
     pub drive: Option<u32>,
     /// For the tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 10_000_000))]
+    #[schemars(range(min = 0, max = bounds::A_DAY))]
     pub tenant: Option<u32>,
 }
 
