@@ -87,7 +87,7 @@ impl LockFailure {
         match self {
             Self::Differs(_) => SessionReason::RulesDiffer,
             Self::UrlPublic => SessionReason::UrlPublic,
-            Self::Platform(error) if error.denied_with().is_some() => SessionReason::PlatformDenied,
+            Self::Platform(sprites::Error::Denied { .. } | sprites::Error::Token(_)) => SessionReason::PlatformDenied,
             Self::Replaced | Self::Guest(_) | Self::Platform(_) | Self::Exec(_) => SessionReason::PlatformUnavailable,
         }
     }
@@ -128,8 +128,7 @@ pub async fn apply(
     }
     let mut live = LiveSprite { rules: Some(read), ..this_instance(&sprites, instance).await? };
     if !live.private {
-        let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
-        let update = UpdateSprite { url_settings: Some(private), labels: None };
+        let update = UpdateSprite { url_settings: Some(UrlSettings::private()), labels: None };
         sprites.update(Target::instance(name, id), &update).await?;
         live = LiveSprite { rules: live.rules, ..this_instance(&sprites, instance).await? };
     }

@@ -86,7 +86,7 @@ async fn ready(State(shared): State<Shared>, RawQuery(query): RawQuery) -> (Stat
     };
     if query.is_some_and(|query| query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="))) {
         text.push_str(if shared.metrics.sprites().is_token_rejected() {
-            "[-]sprites-api: it rejects the operator's token (401): check the Secret that holds it (does not affect readiness)\n"
+            "[-]sprites-api: it rejects the operator's token (401), or there is none: check the Secret that holds it (does not affect readiness)\n"
         } else {
             "[+]sprites-api ok\n"
         });

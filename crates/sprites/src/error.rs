@@ -178,9 +178,26 @@ impl Error {
         }
     }
 
-    /// The status with which the service rejected our token: 401 or 403.
-    pub const fn denied_with(&self) -> Option<u16> {
-        if let Self::Denied { status, .. } = self { Some(*status) } else { None }
+    /// Whether the service takes our token: `Some(false)` when it rejects it (401), or there is none to send. `None` when this
+    /// says nothing of the token: such an answer may come from something in front of the API, or there was none.
+    pub const fn accepts_token(&self) -> Option<bool> {
+        match self {
+            Self::Denied { status: 401, .. } | Self::Token(_) => Some(false),
+            Self::Absent { .. }
+            | Self::Denied { .. }
+            | Self::RateLimited { reason: LimitReason::Capacity | LimitReason::CreationRate, .. }
+            | Self::Busy { .. }
+            | Self::File { .. }
+            | Self::Replaced { .. } => Some(true),
+            Self::RateLimited { .. }
+            | Self::Invalid { .. }
+            | Self::Unknown { .. }
+            | Self::Protocol { .. }
+            | Self::Timeout { .. }
+            | Self::Held { .. }
+            | Self::NotAwake { .. }
+            | Self::Ended => None,
+        }
     }
 
     /// How long the service asks us to wait; at most 10 minutes, never zero.

@@ -52,7 +52,7 @@ impl Metrics {
             in_flight: IntGauge::new("sprites_in_flight", "Calls that were let go and are not over.")?,
             token_rejected: IntGauge::new(
                 "sprites_token_rejected",
-                "1 while the Sprites API rejects the token (401), by the last answer.",
+                "1 while the Sprites API rejects the token (401), or its file holds none that can be sent.",
             )?,
             exec_ends: IntCounterVec::new(
                 Opts::new("sprites_exec_ends_total", "Execs by how they ended: exit, or how the connection was lost."),
@@ -90,16 +90,14 @@ impl Metrics {
     }
 
     pub(super) fn called(&self, kind: CallKind, outcome: Result<(), &Error>, took: Duration) {
-        match outcome {
-            Ok(()) => self.token_rejected.set(0),
-            Err(error) if error.denied_with() == Some(401) => self.token_rejected.set(1),
-            Err(_) => {}
+        if let Some(accepted) = outcome.map_or_else(Error::accepts_token, |()| Some(true)) {
+            self.token_rejected.set(i64::from(!accepted));
         }
         let outcome = outcome.map_or_else(Error::kind, |()| "ok");
         self.calls.with_label_values(&[kind.as_str(), outcome]).observe(took.as_secs_f64());
     }
 
-    /// Whether the last answer that tells said that the token is rejected.
+    /// Whether the last call that tells was rejected for its token, or had none to send.
     pub fn is_token_rejected(&self) -> bool {
         self.token_rejected.get() == 1
     }
@@ -123,5 +121,40 @@ impl Metrics {
 
     pub(super) fn exec_ended(&self, end: &'static str) {
         self.exec_ends.with_label_values(&[end]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::LimitReason;
+    use super::super::sanitize::ProviderText;
+    use super::super::token::TokenError;
+    use super::*;
+
+    #[test]
+    fn only_what_tells_of_the_token_moves_its_gauge() {
+        let message = || ProviderText::new("said", None);
+        let denied = |status| Error::Denied { status, message: message() };
+        let limited = |reason| Error::RateLimited { retry_after: None, reason, message: message() };
+        let invalid = |status| Error::Invalid { status: Some(status), message: message() };
+        let unknown =
+            || Error::Unknown { status: Some(502), sent: true, retry_after: None, message: message(), source: None };
+        let metrics = Metrics::register(&Registry::new()).unwrap();
+        let mut steps: Vec<(Result<(), Error>, bool)> = Vec::new();
+        for accepted in [
+            Error::Absent { message: message() },
+            denied(403),
+            limited(LimitReason::Capacity),
+            Error::Busy { message: message() },
+        ] {
+            // A rejected token stays rejected through answers that anybody on the way may give.
+            steps.extend([(Err(denied(401)), true), (Err(unknown()), true), (Err(invalid(400)), true)]);
+            steps.extend([(Err(limited(LimitReason::Other)), true), (Err(accepted), false), (Err(unknown()), false)]);
+        }
+        steps.extend([(Err(Error::Token(TokenError::Empty)), true), (Ok(()), false)]);
+        for (outcome, rejected) in steps {
+            metrics.called(CallKind::Get, outcome.as_ref().map(|()| ()), Duration::ZERO);
+            assert_eq!(metrics.is_token_rejected(), rejected, "{outcome:?}");
+        }
     }
 }

@@ -82,6 +82,8 @@ pub enum Live {
 pub enum NoAnswer {
     /// It rejects the operator's token, with this status.
     Denied(u16),
+    /// There is no token to send.
+    NoToken,
     /// The kind of error.
     Other(&'static str),
 }
@@ -89,16 +91,17 @@ pub enum NoAnswer {
 impl NoAnswer {
     /// What an error of the client says.
     pub fn of(error: &sprites::Error) -> Self {
-        match error.denied_with() {
-            Some(status) => Self::Denied(status),
-            None => Self::Other(error.kind()),
+        match error {
+            sprites::Error::Denied { status, .. } => Self::Denied(*status),
+            sprites::Error::Token(_) => Self::NoToken,
+            other => Self::Other(other.kind()),
         }
     }
 
     /// The word for it.
     pub const fn reason(&self) -> SessionReason {
         match self {
-            Self::Denied(_) => SessionReason::PlatformDenied,
+            Self::Denied(_) | Self::NoToken => SessionReason::PlatformDenied,
             Self::Other(_) => SessionReason::PlatformUnavailable,
         }
     }
@@ -114,6 +117,9 @@ impl fmt::Display for NoAnswer {
                 f,
                 "the Sprites API does not let the operator's token do this ({status}): check which organization the token is for"
             ),
+            Self::NoToken => {
+                f.write_str("the operator has no usable token for the Sprites API: check the Secret that holds it")
+            }
             Self::Other(kind) => write!(f, "the Sprites API gave no usable answer ({kind}); trying again"),
         }
     }

@@ -258,6 +258,8 @@ fn no_answer_is_not_absence_and_one_absence_is_not_loss() {
     assert!(
         plan.report.unwrap().message.ends_with("rejects the operator's token (401): check the Secret that holds it")
     );
+    let plan = decide(&observed(proved(), Live::Unknown(NoAnswer::NoToken)));
+    assert_eq!((plan.effect.clone(), reason(&plan)), (Effect::Nothing, SessionReason::PlatformDenied));
     let plan = decide(&observed(proved(), Live::Absent));
     assert_eq!(plan.remember, Some(Remember::AbsentSince(at(NOW))));
     assert_eq!(plan.report.unwrap().sprite.unwrap().id.as_deref(), Some("i"));
