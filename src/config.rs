@@ -11,6 +11,8 @@ use rules::session_name::{SecretError, SessionSecret};
 pub struct Settings {
     /// Where the operator's own objects are.
     pub operator_namespace: String,
+    /// Who reports in Events: the name of the Pod.
+    pub instance: String,
     /// UID that stands for this installation.
     pub installation: String,
     /// The policy of sessions that name none.

@@ -156,7 +156,8 @@ where
                 let work = tokio::spawn(async move { timeout(DEADLINE, reconcile(object, context)).await });
                 let result = match work.await {
                     Ok(Ok(result)) => result,
-                    Ok(Err(_)) | Err(_) => Err(Error::Deadline(DEADLINE)),
+                    Ok(Err(_)) => Err(Error::Deadline(DEADLINE)),
+                    Err(_) => Err(Error::Panicked),
                 };
                 metrics.reconciled(kind, result.as_ref().err().map_or("ok", Error::result), began.elapsed());
                 let next = result?;

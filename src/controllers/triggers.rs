@@ -46,7 +46,7 @@ pub async fn switch(context: Arc<Context>, mut switch: watch::Receiver<Switch>, 
             let notice = Notice { warning: now != Switch::On, reason, action: "Switch", note: (*note).to_owned() };
             let publishing = Arc::clone(&context);
             // Beside the stop that it tells of.
-            tokio::spawn(async move { events::publish(&publishing.client, &publishing.metrics, config, notice).await });
+            tokio::spawn(async move { events::publish(&publishing, config, notice).await });
         }
         known = known.or(Some(now).filter(|now| *now != Switch::Frozen)).map(|_| now);
         tokio::select! {

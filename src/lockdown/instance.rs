@@ -37,7 +37,7 @@ impl LiveSprite {
                 SpriteState::Running => Some(SpritePhase::Running),
                 SpriteState::Other(_) => None,
             },
-            private: sprite.url_settings.auth.as_deref() == Some("sprite"),
+            private: sprite.url_settings.is_private(),
             url: sprite.url,
             region: sprite.region,
             id: sprite.id,

@@ -26,7 +26,7 @@ pub struct Place<'a> {
 
 /// What the arguments of a Run's runner contain.
 fn mark(uid: &str) -> [&str; 2] {
-    ["so-run", uid]
+    [runner::MARK, uid]
 }
 
 /// The exec session of a Run, if the platform lists one.

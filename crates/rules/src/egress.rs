@@ -205,7 +205,8 @@ fn shown(entry: &str) -> String {
     line
 }
 
-/// SHA3-256 over the rules as JSON objects with sorted keys, sorted; hex. Order and duplicates do not count.
+/// SHA3-256, in hex, over the rules in order, without duplicates: for each its fields action, domain and include, where they are there, as
+/// `key=LENGTH:value`, then a line feed. The order of entries does not count.
 fn hash(rules: &[Rule]) -> String {
     let canonical: BTreeSet<&Rule> = rules.iter().collect();
     let mut digest = Sha3_256::new();

@@ -25,6 +25,14 @@ static RUNNER: LazyLock<String> = LazyLock::new(|| {
 /// Reads the runner from stdin and becomes it.
 const BOOTSTRAP: &str = r#"LC_ALL=C IFS= read -rN "$1" s&&shift&&eval "$s""#;
 
+/// The name of a Run's runner in the guest's process list; its UID follows.
+pub const MARK: &str = "so-run";
+
+/// Where the guest keeps the output of a Run for an adopter: `stdout` or `stderr`.
+pub fn spool(uid: &str, stream: &str) -> String {
+    format!("/home/sprite/.sprite-operator/{uid}/{stream}")
+}
+
 /// Exit code: the nonce is another one, so this is another instance.
 pub const EXIT_WRONG_INSTANCE: u8 = 90;
 /// Exit code: something stands where the guard would be made.
@@ -87,7 +95,7 @@ impl Launch<'_> {
             self.environment.len().to_string(),
             self.script.len().to_string(),
         ];
-        let mut argv = bash(BOOTSTRAP, "so-run");
+        let mut argv = bash(BOOTSTRAP, MARK);
         argv.extend([runner.len().to_string(), self.uid.to_owned(), self.nonce.to_owned()]);
         argv.extend(numbers);
         argv.push(if self.kill_leftovers { "k" } else { "-" }.to_owned());

@@ -1,4 +1,4 @@
-//! Checkpoints of a Sprite's writable files (page §7): list, create, restore. A restore ends every session and discards what is
+//! Checkpoints of a Sprite's writable files: list, create, restore. A restore ends every session and discards what is
 //! newer; what it does to the network policy is not documented, so whoever restores proves the rules anew.
 
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! A command in a Sprite, over its own WebSocket, without a terminal (page §3). The socket lives in a task of its own, so a
+//! A command in a Sprite, over its own WebSocket, without a terminal. The socket lives in a task of its own, so a
 //! slow reader never stops pings, and writing never waits for reading. Dropping an [`Exec`], or the future that opens it,
 //! closes the connection and ends the command, unless it is meant to be left running: see [`OnDrop`].
 //!

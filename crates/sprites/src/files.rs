@@ -1,4 +1,4 @@
-//! Files of a Sprite (page §5), by absolute path. Such calls were seen to hang on a cold Sprite: they take an [`Awake`], and a
+//! Files of a Sprite, by absolute path. Such calls were seen to hang on a cold Sprite: they take an [`Awake`], and a
 //! cold one is woken by an exec before it gets any.
 
 use bytes::Bytes;

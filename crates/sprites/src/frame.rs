@@ -1,4 +1,4 @@
-//! The messages of an exec socket without a terminal (page §3.3, §3.5). Pure: bytes in, meaning out. Knows no sockets, no
+//! The messages of an exec socket without a terminal. Pure: bytes in, meaning out. Knows no sockets, no
 //! time, and never invents an exit code.
 
 use bytes::{BufMut, Bytes, BytesMut};

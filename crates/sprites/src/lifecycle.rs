@@ -1,4 +1,4 @@
-//! A Sprite's life: create, read, list, change, restart, delete (page §2). None of these wakes it.
+//! A Sprite's life: create, read, list, change, restart, delete. None of these wakes it.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Network rules of a Sprite (page §6.1), verbatim in both directions. What they mean is decided elsewhere.
+//! Network rules of a Sprite, verbatim in both directions. What they mean is decided elsewhere.
 
 use reqwest::Method;
 use serde::{Deserialize, Deserializer, Serialize, de};

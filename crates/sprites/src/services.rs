@@ -1,4 +1,4 @@
-//! Long-running services of a Sprite (page §8): only what a stop needs, seeing and removing them.
+//! Long-running services of a Sprite: only what a stop needs, seeing and removing them.
 
 use reqwest::Method;
 use serde_json::Value;

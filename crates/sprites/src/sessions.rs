@@ -1,4 +1,4 @@
-//! Exec sessions that exist, and ending them (page §3.9). Ids are process ids on the real service and get reused: look
+//! Exec sessions that exist, and ending them. Ids are process ids on the real service and get reused: look
 //! immediately before killing.
 
 use std::time::Duration;

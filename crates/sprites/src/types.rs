@@ -1,4 +1,4 @@
-//! Sprites as the API describes them, and the bodies that ask for them (page §2).
+//! Sprites as the API describes them, and the bodies that ask for them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,9 @@ pub enum SpriteState {
     Other(ProviderText),
 }
 
+/// What `auth` says of a URL that is not public.
+const PRIVATE: &str = "sprite";
+
 /// Who may reach a Sprite's URL. Absent fields are not sent, and left as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UrlSettings {
@@ -76,9 +79,14 @@ pub struct UrlSettings {
 }
 
 impl UrlSettings {
+    /// Whether the organisation alone reaches it.
+    pub fn is_private(&self) -> bool {
+        self.auth.as_deref() == Some(PRIVATE)
+    }
+
     /// Reachable by the organisation's admins only.
     pub fn private() -> Self {
-        Self { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) }
+        Self { auth: Some(PRIVATE.to_owned()), private_access: Some("admins".to_owned()) }
     }
 
     fn is_empty(&self) -> bool {

@@ -113,12 +113,8 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
     })
 }
 
-/// A shared error, as one of ours: its text goes to the log only.
 fn shared<T>(read: Read<T, kube::Error>) -> Result<T, Error> {
-    read.map_err(|error| {
-        let text = error.to_string();
-        Error::Kubernetes(kube::Error::Service(text.into()))
-    })
+    read.map_err(Error::SharedRead)
 }
 
 async fn session(context: &Context, namespace: &str, name: &str, seen: Seen) -> Result<SessionView, Error> {

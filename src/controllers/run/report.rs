@@ -79,7 +79,7 @@ pub async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
     };
     let quiet = matches!(&o.session_policy, PolicyView::Ready(policy) if policy.only_anomalies);
     if anomaly::of_run(reason).is_some() || !quiet {
-        events::publish(&context.client, &context.metrics, o.run.object_ref(&()), notice).await;
+        events::publish(context, o.run.object_ref(&()), notice).await;
     }
 }
 

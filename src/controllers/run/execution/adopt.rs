@@ -254,7 +254,6 @@ impl Adoption<'_> {
     }
 
     async fn read(&self, on: &Awake, uid: &str, stream: &str, max: u64) -> Result<Vec<u8>, sprites::Error> {
-        let path = format!("/home/sprite/.sprite-operator/{uid}/{stream}");
-        self.context.sprites.read_file(on, &path, max).await.map(|bytes| bytes.to_vec())
+        self.context.sprites.read_file(on, &runner::spool(uid, stream), max).await.map(|bytes| bytes.to_vec())
     }
 }
