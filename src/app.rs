@@ -2,6 +2,7 @@
 //!
 //! One cancellation for the process. A lost Lease ends it; running commands are left for adoption. Must not decide.
 
+mod census;
 pub mod reference;
 mod wiring;
 
@@ -22,8 +23,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Config,
     config::{SecretFile, Settings},
-    controllers::{error::RESULTS, state::own_secrets::OwnSecrets},
-    kubernetes::lease::{Elector, LeaseEnd},
+    controllers::{error::RESULTS, session, state::own_secrets::OwnSecrets},
+    kubernetes::{
+        apply::within,
+        lease::{Elector, LeaseEnd},
+    },
     lockdown::apply::OUTCOMES,
     serve::health::{self, Readiness},
     telemetry::metrics::Metrics,
@@ -86,7 +90,11 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let stop = CancellationToken::new();
     tokio::spawn(signals(stop.clone())?);
     let readiness = Readiness::new();
-    let metrics = Arc::new(Metrics::new(&RESULTS, &OUTCOMES.map(SessionReason::as_str))?);
+    let metrics = Arc::new(Metrics::new(
+        &RESULTS,
+        &OUTCOMES.map(SessionReason::as_str),
+        &session::TOLD.map(|(reason, _)| reason.as_str()),
+    )?);
     if let Some(address) = config.listen {
         let listener = TcpListener::bind(address).await?;
         tracing::info!(address = %listener.local_addr()?, "listening");
@@ -186,6 +194,7 @@ async fn settings(client: &Client, config: &Config) -> Result<Settings, AppError
         check_selector(client, selector).await?;
     }
     Ok(Settings {
+        instance: hostname(),
         operator_namespace: config.operator_namespace.clone(),
         installation,
         default_policy: config.default_policy.clone(),
@@ -200,7 +209,7 @@ async fn settings(client: &Client, config: &Config) -> Result<Settings, AppError
 /// Has the API server read a selector: with a wrong one, a watch would only fail again and again.
 async fn check_selector(client: &Client, selector: &str) -> Result<(), AppError> {
     let policies: Api<ExecutionPolicy> = Api::all(client.clone());
-    match policies.list_metadata(&ListParams::default().labels(selector).limit(1)).await {
+    match within(policies.list_metadata(&ListParams::default().labels(selector).limit(1))).await {
         Err(kube::Error::Api(status)) if status.code == 400 => {
             Err(AppError::Selector { selector: selector.to_owned(), message: status.message.clone() })
         }
@@ -213,16 +222,16 @@ async fn check_selector(client: &Client, selector: &str) -> Result<(), AppError>
 /// The UID of the ConfigMap that stands for this installation, which is made if need be.
 async fn installation(client: &Client, namespace: &str) -> Result<String, AppError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    if let Some(found) = api.get_opt(INSTALLATION_CONFIG_MAP).await? {
+    if let Some(found) = within(api.get_opt(INSTALLATION_CONFIG_MAP)).await? {
         return found.uid().ok_or(AppError::Installation);
     }
     let new = ConfigMap {
         metadata: ObjectMeta { name: Some(INSTALLATION_CONFIG_MAP.to_owned()), ..ObjectMeta::default() },
         ..ConfigMap::default()
     };
-    let made = match api.create(&PostParams::default(), &new).await {
+    let made = match within(api.create(&PostParams::default(), &new)).await {
         Ok(made) => made,
-        Err(kube::Error::Api(status)) if status.code == 409 => api.get(INSTALLATION_CONFIG_MAP).await?,
+        Err(kube::Error::Api(status)) if status.code == 409 => within(api.get(INSTALLATION_CONFIG_MAP)).await?,
         Err(error) => return Err(error.into()),
     };
     made.uid().ok_or(AppError::Installation)

@@ -23,7 +23,11 @@ const HEAD: &str = "\
 
 /// The page.
 pub fn metrics() -> Result<String, prometheus::Error> {
-    let metrics = Metrics::new(&RESULTS, &OUTCOMES.map(SessionReason::as_str))?;
+    let metrics = Metrics::new(
+        &RESULTS,
+        &OUTCOMES.map(SessionReason::as_str),
+        &session::TOLD.map(|(reason, _)| reason.as_str()),
+    )?;
     let mut out = HEAD.to_owned();
     out.push_str("| Metric | Type | Labels | What it tells |\n|---|---|---|---|\n");
     for family in metrics.families() {

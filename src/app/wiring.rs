@@ -1,6 +1,6 @@
 //! From clients and settings to running controllers. Must not decide.
 
-use std::{collections::HashMap, fmt::Debug, sync::Arc, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::GRACE;
+use super::{GRACE, census};
 use crate::{
     access::switch::{self, Switch},
     config::{SecretFile, Settings},
@@ -32,21 +32,16 @@ use crate::{
         lease,
         scope::{self, Cache, Guarded, Scope, Scoped},
     },
-    policy::{cache::Compilations, view::PolicyView},
+    policy::cache::Compilations,
     serve::health::Readiness,
     telemetry::metrics::Metrics,
 };
-use api::{
-    ExecutionPolicy, Run, SandboxSession,
-    reasons::{RunPhase, SessionPhase},
-};
+use api::{ExecutionPolicy, Run, SandboxSession};
 
 /// How long the first reading of the switch is waited for.
 const FIRST_READING: Duration = Duration::from_secs(10);
 /// How often the secret's file is looked at.
 const SECRET: Duration = Duration::from_secs(5);
-/// How often what exists is counted.
-const COUNT: Duration = Duration::from_secs(10);
 
 /// What controllers are made from.
 pub struct Parts {
@@ -100,7 +95,7 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
     tasks.spawn(switch::follow(context.config_maps(), switch_sender, stop.clone()));
     tasks.spawn(triggers::switch(Arc::clone(&context), switch, stop.clone()));
     tasks.spawn(watch_secret(Arc::clone(&context), stop.clone()));
-    tasks.spawn(count(Arc::clone(&context), stop.clone()));
+    tasks.spawn(census::keep(Arc::clone(&context), stop.clone()));
     for (_, changes) in namespace_changes {
         tasks.spawn(triggers::namespaces(Arc::clone(&context), changes, stop.clone()));
     }
@@ -187,34 +182,6 @@ async fn known(context: &Context, stop: &CancellationToken) {
     tokio::select! {
         () = known => {}
         () = stop.cancelled() => {}
-    }
-}
-
-/// Counts what exists, for metrics.
-async fn count(context: Arc<Context>, stop: CancellationToken) {
-    loop {
-        let mut runs = HashMap::new();
-        for run in context.runs.all() {
-            let phase = run.0.as_ref().ok().and_then(|run| run.status.as_ref()?.phase).unwrap_or(RunPhase::Pending);
-            *runs.entry(phase).or_insert(0) += 1;
-        }
-        context.metrics.set_runs(|phase| runs.get(&phase).copied().unwrap_or_default());
-        let mut sessions = HashMap::new();
-        for session in context.sessions.all() {
-            let phase = session.0.as_ref().ok().and_then(|session| session.status.as_ref()?.phase);
-            *sessions.entry(phase.unwrap_or(SessionPhase::Pending)).or_insert(0) += 1;
-        }
-        context.metrics.set_sessions(|phase| sessions.get(&phase).copied().unwrap_or_default());
-        let policies = context.policies.all();
-        let is_ready = |policy: &Guarded<ExecutionPolicy>| {
-            policy.0.as_ref().is_ok_and(|policy| matches!(context.policy_view(policy), PolicyView::Ready(_)))
-        };
-        let ready = policies.iter().filter(|policy| is_ready(policy)).count();
-        context.metrics.set_policies(ready, policies.len() - ready);
-        tokio::select! {
-            () = sleep(COUNT) => {}
-            () = stop.cancelled() => return,
-        }
     }
 }
 

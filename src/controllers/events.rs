@@ -7,12 +7,11 @@ use std::time::Duration;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
-    jiff::Timestamp,
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, api::PostParams};
 use tokio::time::timeout;
 
-use crate::telemetry::metrics::Metrics;
+use super::context::Context;
 use api::conditions::cut;
 
 /// Who reports.
@@ -34,9 +33,10 @@ pub struct Notice {
 }
 
 /// Publishes, or counts that it could not. Each notice is an object of its own: nothing is aggregated away.
-pub async fn publish(client: &Client, metrics: &Metrics, regarding: ObjectReference, notice: Notice) {
+pub async fn publish(context: &Context, regarding: ObjectReference, notice: Notice) {
+    let Context { client, metrics, settings, .. } = context;
     let namespace = regarding.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let now = Timestamp::now();
+    let now = context.now();
     let name = regarding.name.clone().unwrap_or_default();
     let event = Event {
         metadata: ObjectMeta {
@@ -51,7 +51,7 @@ pub async fn publish(client: &Client, metrics: &Metrics, regarding: ObjectRefere
         reason: Some(notice.reason.to_owned()),
         regarding: Some(regarding),
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(CONTROLLER.to_owned()),
+        reporting_instance: Some(settings.instance.clone()),
         type_: Some(if notice.warning { "Warning" } else { "Normal" }.to_owned()),
         ..Event::default()
     };
@@ -59,6 +59,10 @@ pub async fn publish(client: &Client, metrics: &Metrics, regarding: ObjectRefere
     let published = timeout(DEADLINE, api.create(&PostParams::default(), &event)).await;
     match published {
         Ok(Ok(_)) => {}
+        // A namespace that goes takes no Event, and nobody could read it there.
+        Ok(Err(error)) if is_of_a_namespace_that_goes(&error) => {
+            tracing::debug!(%error, object = name, "an Event was not published: its namespace goes");
+        }
         Ok(Err(error)) => {
             metrics.event_lost();
             tracing::debug!(%error, object = name, "an Event was not published");
@@ -66,6 +70,42 @@ pub async fn publish(client: &Client, metrics: &Metrics, regarding: ObjectRefere
         Err(_) => {
             metrics.event_lost();
             tracing::debug!(object = name, "an Event was not published in time");
+        }
+    }
+}
+
+/// Whether the API server refused a create because the namespace is being deleted, or is gone.
+fn is_of_a_namespace_that_goes(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let details = status.details.as_ref();
+    let terminating =
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
+    let gone = status.code == 404 && details.is_some_and(|details| details.kind == "namespaces");
+    terminating || gone
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_goes_takes_no_events_and_loses_none() {
+        let refused = |status: serde_json::Value| kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+        let cause = json!([{"reason": "NamespaceTerminating", "message": "namespace x is being terminated", "field": "metadata.namespace"}]);
+        let table = [
+            (
+                json!({"code": 403, "reason": "Forbidden", "details": {"name": "e", "kind": "events", "causes": cause}}),
+                true,
+            ),
+            (json!({"code": 404, "reason": "NotFound", "details": {"name": "x", "kind": "namespaces"}}), true),
+            (json!({"code": 403, "reason": "Forbidden", "details": {"name": "e", "kind": "events"}}), false),
+            (json!({"code": 404, "reason": "NotFound", "details": {"name": "e", "kind": "events"}}), false),
+            (json!({"code": 500, "reason": "InternalError"}), false),
+        ];
+        for (status, expected) in table {
+            assert_eq!(is_of_a_namespace_that_goes(&refused(status.clone())), expected, "{status}");
         }
     }
 }

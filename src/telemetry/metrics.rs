@@ -10,7 +10,7 @@ use prometheus::{
     process_collector::ProcessCollector, proto::MetricFamily,
 };
 
-use api::reasons::{RunPhase, RunReason, SessionPhase};
+use api::reasons::{RunPhase, RunReason, SessionPhase, SessionReason};
 
 /// The text form of Prometheus, with its version.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -32,6 +32,8 @@ pub struct Metrics {
     runs_finished: IntCounterVec,
     runs: IntGaugeVec,
     sessions: IntGaugeVec,
+    sessions_not_ready: IntGaugeVec,
+    session_transitions: IntCounterVec,
     policies: IntGaugeVec,
     start_latency: HistogramVec,
     run_duration: HistogramVec,
@@ -44,8 +46,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers every metric. `results` and `lockdowns` are the words that reconciles and lockdowns end with.
-    pub fn new(results: &[&str], lockdowns: &[&str]) -> Result<Self, prometheus::Error> {
+    /// Registers every metric. `results` and `lockdowns` are the words that reconciles and lockdowns end with, `transitions` those
+    /// of sessions that are counted.
+    pub fn new(results: &[&str], lockdowns: &[&str], transitions: &[&str]) -> Result<Self, prometheus::Error> {
         let registry = Registry::new_custom(Some(PREFIX.to_owned()), None)?;
         let process = Registry::new();
         process.register(Box::new(ProcessCollector::for_self()))?;
@@ -86,6 +89,16 @@ impl Metrics {
             runs_finished: counters("runs_finished_total", "Runs that finished.", "reason")?,
             runs: gauges("runs", "Runs that exist, as last counted.", "phase")?,
             sessions: gauges("sessions", "SandboxSessions that exist, as last counted.", "phase")?,
+            sessions_not_ready: gauges(
+                "session_not_ready_seconds",
+                "For how long the session that waits longest has not been ready, by why it is not now; 0 when none is.",
+                "reason",
+            )?,
+            session_transitions: counters(
+                "session_transitions_total",
+                "Transitions of sessions that people wait for or must know of.",
+                "reason",
+            )?,
             policies: gauges("policies", "ExecutionPolicies that exist, as last counted.", "ready")?,
             start_latency: histograms(
                 seconds("run_start_duration_seconds", "From the creation of a Run to the start of its command."),
@@ -105,12 +118,12 @@ impl Metrics {
         gauges("build_info", "1, with the version of the operator.", "version")?
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
-        metrics.begin(results, lockdowns);
+        metrics.begin(results, lockdowns, transitions);
         Ok(metrics)
     }
 
     /// Every series, at zero.
-    fn begin(&self, results: &[&str], lockdowns: &[&str]) {
+    fn begin(&self, results: &[&str], lockdowns: &[&str], transitions: &[&str]) {
         for kind in KINDS {
             for result in results {
                 drop(self.reconciles.with_label_values(&[kind, result]));
@@ -122,11 +135,15 @@ impl Metrics {
         for reason in lockdowns {
             drop(self.lockdowns.with_label_values(&[*reason]));
         }
+        for reason in transitions {
+            drop(self.session_transitions.with_label_values(&[*reason]));
+        }
         drop(self.start_latency.with_label_values::<&str>(&[]));
         drop(self.run_duration.with_label_values::<&str>(&[]));
         self.set_policies(0, 0);
         self.set_runs(|_| 0);
         self.set_sessions(|_| 0);
+        self.set_sessions_not_ready(|_| 0);
     }
 
     /// The metrics of the Sprites client, under the same prefix.
@@ -166,6 +183,18 @@ impl Metrics {
         for phase in SessionPhase::ALL {
             self.sessions.with_label_values(&[phase.as_str()]).set(signed(count(*phase)));
         }
+    }
+
+    /// Seconds for which the session that waits longest has not been ready, by why it is not now.
+    pub fn set_sessions_not_ready(&self, seconds: impl Fn(SessionReason) -> i64) {
+        for reason in SessionReason::ALL {
+            self.sessions_not_ready.with_label_values(&[reason.as_str()]).set(seconds(*reason));
+        }
+    }
+
+    /// A session's condition Ready took this reason.
+    pub fn session_transition(&self, reason: &str) {
+        self.session_transitions.with_label_values(&[reason]).inc();
     }
 
     /// Policies that are ready, and those that are not.

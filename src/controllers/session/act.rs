@@ -141,8 +141,7 @@ async fn create(
     }
     let intended = recorded.cloned();
     context.lease.ensure_time_left()?;
-    let private = UrlSettings { auth: Some("sprite".to_owned()), private_access: Some("admins".to_owned()) };
-    let request = CreateSprite { name, labels: o.labels.to_vec(), url_settings: private, config: None };
+    let request = CreateSprite { name, labels: o.labels.to_vec(), url_settings: UrlSettings::private(), config: None };
     match context.sprites.sent_within(TO_BEGIN).create(&request).await {
         Ok(sprite) => {
             let live = LiveSprite::of(sprite, &o.labels);
@@ -261,6 +260,7 @@ async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSess
     let ready = new.conditions.get("Ready");
     let (Some(condition), true) = (ready, reason(old) != reason(new)) else { return };
     let Some((word, warning)) = TOLD.iter().find(|(word, _)| word.as_str() == condition.reason) else { return };
+    context.metrics.session_transition(word.as_str());
     let (namespace, name) = (session.namespace().unwrap_or_default(), session.name_any());
     if *warning {
         tracing::warn!(
@@ -273,5 +273,5 @@ async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSess
     }
     let notice =
         Notice { warning: *warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
-    events::publish(&context.client, &context.metrics, session.object_ref(&()), notice).await;
+    events::publish(context, session.object_ref(&()), notice).await;
 }

@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_run_has_one_slot_and_a_session_as_many_as_its_policy_says() {
-        let executions = Executions::new(Arc::new(Metrics::new(&[], &[]).unwrap()));
+        let executions = Executions::new(Arc::new(Metrics::new(&[], &[], &[]).unwrap()));
         let _a = executions.reserve(owner("a", "s"), 2).unwrap();
         assert_eq!(executions.reserve(owner("a", "s"), 2).unwrap_err(), NoSlot::Taken);
         let _b = executions.reserve(owner("b", "s"), 2).unwrap();
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_to_stop_stays() {
-        let executions = Executions::new(Arc::new(Metrics::new(&[], &[]).unwrap()));
+        let executions = Executions::new(Arc::new(Metrics::new(&[], &[], &[]).unwrap()));
         let stop = executions.reserve(owner("a", "s"), 1).unwrap();
         executions.stop("a", Stop::Cancel);
         executions.stop_session("s", Stop::SessionDeleted);
