@@ -23,7 +23,7 @@ Arguments: the root, the path, whether the objects belong to the release's names
 {{- range splitList "\n---\n" ($root.Files.Get (index . 1)) }}
 {{- $object := fromYaml . }}
 {{- $labels := include "sprite-operator.labels" $root | fromYaml }}
-{{- $_ := set $object.metadata "labels" (merge (deepCopy $extra) (default dict $object.metadata.labels) $labels) }}
+{{- $_ := set $object.metadata "labels" (merge (deepCopy (default dict $extra)) (default dict $object.metadata.labels) $labels) }}
 {{- if $namespaced }}{{ $_ := set $object.metadata "namespace" $root.Release.Namespace }}{{ end }}
 ---
 {{ toYaml $object }}
