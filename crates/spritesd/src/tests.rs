@@ -22,6 +22,7 @@ mod restart;
 mod root;
 mod services;
 mod services_logs;
+mod signals;
 mod sprites;
 pub(crate) mod support;
 mod tty;

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch}
 
 use super::frames::Input;
 use super::replay::Replay;
+use super::signals;
 use super::stream::{Descriptor, Size};
 pub(crate) use super::watcher::{Next, Watcher};
 use crate::activity::Activity;
@@ -200,12 +201,12 @@ impl Session {
         }
     }
 
-    /// Signals the process; with `group`, everything in its process group. False when it has ended.
-    pub(crate) async fn signal(&self, signal: i32, group: bool) -> bool {
+    /// Signals the process; by what asks it to end, everything in its process group. False when it has ended.
+    pub(crate) async fn signal(&self, signal: i32) -> bool {
         if self.exited.borrow().is_some() {
             return false;
         }
-        let request = Request::Signal { pid: self.id, signal, group };
+        let request = Request::Signal { pid: self.id, signal, group: signals::ends(signal) };
         matches!(self.guest.ask(request, &[]).await, Ok((Answer::Done, _)))
     }
 
@@ -323,9 +324,9 @@ impl Session {
                 left = alone => if left { break },
             }
         }
-        self.signal(rustix::process::Signal::TERM.as_raw(), false).await;
+        self.signal(rustix::process::Signal::TERM.as_raw()).await;
         if tokio::time::timeout(LEAVE, self.wait()).await.is_err() {
-            self.signal(rustix::process::Signal::KILL.as_raw(), true).await;
+            self.signal(rustix::process::Signal::KILL.as_raw()).await;
         }
     }
 }

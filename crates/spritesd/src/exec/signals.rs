@@ -24,6 +24,14 @@ pub(crate) fn number(name: &str) -> Option<i32> {
     Some(signal.as_raw())
 }
 
+/// Whether a program is asked to end by it, rather than told something. Then all of its process group is, as by the
+/// keys of a terminal: a shell alone would leave what it runs behind.
+pub(crate) fn ends(signal: i32) -> bool {
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::ABORT, Signal::KILL, Signal::TERM]
+        .iter()
+        .any(|ending| ending.as_raw() == signal)
+}
+
 /// How the name is shown.
 pub(crate) fn full_name(name: &str) -> String {
     let name = name.to_ascii_uppercase();
@@ -41,5 +49,12 @@ mod tests {
         assert_eq!(number("SIG"), None);
         assert_eq!(number("9"), None);
         assert_eq!(full_name("int"), "SIGINT");
+    }
+
+    #[test]
+    fn those_that_end_a_program() {
+        for (name, expected) in [("KILL", true), ("TERM", true), ("INT", true), ("USR1", false), ("WINCH", false)] {
+            assert_eq!(number(name).map(ends), Some(expected), "{name}");
+        }
     }
 }

@@ -242,7 +242,7 @@ async fn read(stream: &mut SplitStream<WebSocket>, session: &Session, entry: Ent
 pub(crate) async fn obey(session: &Session, text: &[u8]) -> bool {
     match texts::told(text) {
         Some(Told::Signal(signal)) => {
-            session.signal(signal, false).await;
+            session.signal(signal).await;
         }
         Some(Told::Resize(size)) => session.resize(size),
         None => return false,

@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, kill_process, kill_process_group,
     set_dumpable_behavior, umask, wait, waitid,
 };
 use rustix::pty::{OpenptFlags, openpt, unlockpt};
@@ -168,11 +168,10 @@ impl Agent {
         let (Some(target), Some(signal)) = (target, Signal::from_named_raw(signal)) else {
             return Answer::Gone;
         };
-        let sent = kill_process(target, signal);
-        if group {
-            // The group may be empty but for the leader, or be left by it.
-            let _ = kill_process_group(target, signal);
-        }
+        // Its leader may have left the group. Who is in it gets the signal once.
+        let is_member = getpgid(Some(target)) == Ok(target);
+        let sent_to_group = group && kill_process_group(target, signal).is_ok();
+        let sent = if sent_to_group && is_member { Ok(()) } else { kill_process(target, signal) };
         if sent.is_ok() { Answer::Done } else { Answer::Gone }
     }
 

@@ -96,7 +96,7 @@ fn kill_arguments(raw: &str, body: &[u8]) -> Result<(String, Duration), ApiError
 async fn end(session: &Session, number: i32, name: &str, patience: Duration, events: &mpsc::UnboundedSender<Value>) {
     let tell = |event: Value| drop(events.send(event));
     let pid = session.id;
-    session.signal(number, false).await;
+    session.signal(number).await;
     tell(json!({ "type": "signal", "message": format!("Sent {name} to process {pid}"), "signal": name, "pid": pid }));
     // No time to wait means: this signal and nothing more.
     let escalate = !patience.is_zero();
@@ -105,7 +105,7 @@ async fn end(session: &Session, number: i32, name: &str, patience: Duration, eve
         tell(json!({ "type": "exited", "message": "Process exited" }));
     } else if escalate {
         tell(json!({ "type": "timeout", "message": "Timed out waiting for the process to exit" }));
-        session.signal(Signal::KILL.as_raw(), true).await;
+        session.signal(Signal::KILL.as_raw()).await;
         tell(
             json!({ "type": "signal", "message": format!("Sent SIGKILL to process {pid}"), "signal": "SIGKILL", "pid": pid }),
         );
