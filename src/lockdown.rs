@@ -3,6 +3,7 @@
 //! Each act is on an instance, not on a name. Must not start anything of a user's, and must not know Kubernetes.
 
 pub mod apply;
+pub mod egress_rule;
 pub mod instance;
 pub mod kill;
 pub mod trusted;

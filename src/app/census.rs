@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{controllers::context::Context, kubernetes::scope::Guarded, policy::view::PolicyView};
 use api::{
     ExecutionPolicy, SandboxSession,
+    conditions::READY,
     reasons::{RunPhase, SessionPhase, SessionReason},
 };
 
@@ -55,7 +56,7 @@ fn count(context: &Context) {
 
 /// Why a session is not ready, and for how many seconds. One without conditions was never reconciled: `NotChecked` since its creation.
 fn not_ready(session: &SandboxSession, now: Timestamp) -> Option<(SessionReason, i64)> {
-    let ready = session.status.as_ref().and_then(|status| status.conditions.get("Ready"));
+    let ready = session.status.as_ref().and_then(|status| status.conditions.get(READY));
     let (reason, since) = match ready {
         Some(ready) if ready.status == "True" => return None,
         Some(ready) => {

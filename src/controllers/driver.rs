@@ -28,7 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Class, Error};
 use crate::{
-    kubernetes::scope::{Changes, Guarded, references},
+    kubernetes::{
+        object_key::ObjectKey,
+        scope::{Changes, Guarded, references},
+    },
     telemetry::metrics::Metrics,
 };
 
@@ -146,8 +149,7 @@ where
             let (reconcile, backoff, metrics) = (reconcile.clone(), Arc::clone(&backoff), Arc::clone(&metrics));
             // Its own task: a slow one must not hold up the queue's polling.
             Box::pin(async move {
-                let uid = object.uid().unwrap_or_default();
-                let Ok(object) = &object.0 else {
+                let (Ok(key), Ok(object)) = (ObjectKey::of(&*object), &object.0) else {
                     tracing::warn!(kind, object = object.name_any(), "an object cannot be read and is left alone");
                     return Ok(Action::requeue(RESYNC));
                 };
@@ -161,7 +163,7 @@ where
                 };
                 metrics.reconciled(kind, result.as_ref().err().map_or("ok", Error::result), began.elapsed());
                 let next = result?;
-                backoff.succeeded(&uid);
+                backoff.succeeded(&key.uid);
                 Ok(match next {
                     Next::Change => Action::requeue(RESYNC.mul_f64(rand::rng().random_range(0.9..1.1))),
                     Next::After(delay) => Action::requeue(delay.min(RESYNC)),
@@ -169,10 +171,12 @@ where
             })
         };
         let error_policy = move |object: Arc<Guarded<K>>, error: &Error, _: Arc<C>| {
+            // One without identity was left alone, not reconciled.
+            let failed = || ObjectKey::of(&*object).map_or(BACKOFF_MAX, |key| for_errors.failed(&key.uid));
             let delay = match error.class() {
                 Class::Outdated => Duration::from_millis(20),
-                Class::Transient => for_errors.failed(&object.uid().unwrap_or_default()),
-                Class::RateLimited(after) => for_errors.failed(&object.uid().unwrap_or_default()).max(after),
+                Class::Transient => failed(),
+                Class::RateLimited(after) => failed().max(after),
             };
             tracing::debug!(kind, object = object.name_any(), %error, ?delay, "a reconcile will be tried again");
             Action::requeue(delay)

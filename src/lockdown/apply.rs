@@ -4,10 +4,7 @@
 
 use std::time::Duration;
 
-use super::{
-    instance::{LiveSprite, network_rule, rule},
-    trusted::trusted,
-};
+use super::{egress_rule, instance::LiveSprite, trusted::trusted};
 use api::reasons::SessionReason;
 use rules::{
     egress::{Ruleset, compare},
@@ -118,9 +115,9 @@ pub async fn apply(
     if awake.id() != id {
         return Err(LockFailure::Replaced);
     }
-    let wire: Vec<_> = rules.rules().iter().map(network_rule).collect();
+    let wire: Vec<_> = rules.rules().iter().map(egress_rule::sent).collect();
     sprites.set_network_policy(&awake.checked(), &wire).await?;
-    let read: Vec<_> = sprites.network_policy(&awake).await?.into_iter().map(rule).collect();
+    let read: Vec<_> = sprites.network_policy(&awake).await?.into_iter().map(egress_rule::read).collect();
     let unknown = compare(rules.rules(), &read).unknown_fields;
     if !unknown.is_empty() {
         // No difference, and yet somebody should look what they mean.

@@ -1,11 +1,8 @@
-//! A live Sprite and its rules, in the words of the rules. Pure.
+//! A live Sprite, in the words of the rules. Pure.
 
 use api::reasons::SpritePhase;
-use rules::{
-    egress::{ReadRule, Rule},
-    lockdown::LiveInstance,
-};
-use sprites::{NetworkRule, Sprite, SpriteState};
+use rules::{egress::ReadRule, lockdown::LiveInstance};
+use sprites::{Sprite, SpriteState};
 
 /// A live Sprite.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,21 +47,5 @@ impl LiveSprite {
     /// As the verdict on a lockdown takes it.
     pub fn as_read(&self) -> LiveInstance<'_> {
         LiveInstance { id: &self.id, ours: self.ours, private: self.private, rules: self.rules.as_deref() }
-    }
-}
-
-/// A rule as it was read.
-pub fn rule(read: NetworkRule) -> ReadRule {
-    let NetworkRule { domain, action, include, unknown } = read;
-    ReadRule { rule: Rule { action, domain, include }, unknown }
-}
-
-/// A rule as it is sent.
-pub fn network_rule(rule: &Rule) -> NetworkRule {
-    NetworkRule {
-        domain: rule.domain.clone(),
-        action: rule.action.clone(),
-        include: rule.include.clone(),
-        unknown: Vec::new(),
     }
 }

@@ -10,6 +10,25 @@ use k8s_openapi::{
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+/// Of a session or a policy: Runs may use it.
+pub const READY: &str = "Ready";
+/// Of a session: the Sprite's egress rules and URL were read back as demanded.
+pub const LOCKED_DOWN: &str = "LockedDown";
+/// Of a session: nothing that must not be reached was reached.
+pub const CONTAINED: &str = "Contained";
+/// Of a session: files were lost with a Sprite, until the next Run has seen it.
+pub const DATA_LOST: &str = "DataLost";
+/// Of a Run: it passed the gate.
+pub const ADMITTED: &str = "Admitted";
+/// Of a Run: its command succeeded.
+pub const SUCCEEDED: &str = "Succeeded";
+/// Of a Run: it is over, whatever the outcome.
+pub const FINISHED: &str = "Finished";
+/// Of all: the controller is at work on the spec (kstatus).
+pub const RECONCILING: &str = "Reconciling";
+/// Of all: the controller cannot go on by itself (kstatus).
+pub const STALLED: &str = "Stalled";
+
 /// Longest message kept in a condition, in bytes; longer ones are cut at a character.
 pub const MESSAGE_MAX: usize = 32_768;
 

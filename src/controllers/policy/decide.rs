@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::reasons::PolicyReason;
+use api::{conditions::READY, reasons::PolicyReason};
 
 use super::{observed::Observed, plan::Plan, status};
 use crate::controllers::driver::Next;
@@ -20,7 +20,7 @@ pub fn decide(o: &Observed) -> Plan {
     if old == new {
         return Plan::Nothing(RECOUNT);
     }
-    let was_ready = old.conditions.is_true("Ready");
+    let was_ready = old.conditions.is_true(READY);
     let told = match &o.compilation {
         Err(errors) if was_ready || old.observed_generation != new.observed_generation => {
             Some((errors.reason, errors.to_string()))

@@ -2,10 +2,10 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::policy::cache::Compilation;
+use crate::{lockdown::egress_rule, policy::cache::Compilation};
 use api::{
-    conditions::{ConditionStatus, ConditionUpdate},
-    execution_policy::{EffectiveEgress, EgressRule, ExecutionPolicyStatus},
+    conditions::{ConditionStatus, ConditionUpdate, READY, RECONCILING, STALLED},
+    execution_policy::{EffectiveEgress, ExecutionPolicyStatus},
     reasons::PolicyReason,
 };
 
@@ -31,27 +31,22 @@ pub(super) fn report(
     sessions: u32,
     now: Timestamp,
 ) -> ExecutionPolicyStatus {
-    let settled = ConditionUpdate::new("Reconciling", false, "Settled");
+    let settled = ConditionUpdate::new(RECONCILING, false, "Settled");
     let (egress, signals) = match compilation {
         Ok(compiled) => {
-            let rule = |rule: &rules::egress::Rule| EgressRule {
-                domain: rule.domain.clone(),
-                action: rule.action.clone(),
-                include: rule.include.clone(),
-            };
             let egress = EffectiveEgress {
-                rules: compiled.egress.rules().iter().map(rule).collect(),
+                rules: compiled.egress.rules().iter().map(egress_rule::shown).collect(),
                 hash: compiled.egress.hash().to_owned(),
             };
             let valid = PolicyReason::Valid.as_str();
-            let ready = ConditionUpdate::new("Ready", true, valid).with_message(in_force(&compiled.without_effect));
-            (Some(egress), vec![ready, settled, ConditionUpdate::new("Stalled", false, valid)])
+            let ready = ConditionUpdate::new(READY, true, valid).with_message(in_force(&compiled.without_effect));
+            (Some(egress), vec![ready, settled, ConditionUpdate::new(STALLED, false, valid)])
         }
         Err(errors) => {
             let signal = |kind, truth: ConditionStatus| {
                 ConditionUpdate::new(kind, truth, errors.reason.as_str()).with_message(errors.to_string())
             };
-            (None, vec![signal("Ready", ConditionStatus::False), settled, signal("Stalled", ConditionStatus::True)])
+            (None, vec![signal(READY, ConditionStatus::False), settled, signal(STALLED, ConditionStatus::True)])
         }
     };
     ExecutionPolicyStatus {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::{
-    Api, ResourceExt,
+    Api,
     api::{DeleteParams, PostParams, Preconditions},
 };
 
@@ -114,8 +114,9 @@ async fn wake(context: &Context, o: &Observed, sprite: &str, wait: Wait) -> Resu
 async fn reverify(context: &Context, o: &Observed, doubt: &str, sprite: &str, wait: Wait) -> Result<Next, Error> {
     context.reads.awake.forget(sprite);
     tracing::warn!(run = o.key.name, session = o.session_name, doubt, "not started: the proof failed");
-    let session_uid = o.session.uid().unwrap_or_default();
-    context.activities.update(&session_uid, |activity| activity.reverify_requested += 1);
+    if let Some(uid) = o.session.uid() {
+        context.activities.update(uid, |activity| activity.reverify_requested += 1);
+    }
     context.wake_sessions.wake(&o.key.namespace, &o.session_name);
     report::wait(context, o, wait).await
 }
@@ -144,9 +145,9 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
 async fn delete_session(context: &Context, o: &Observed) -> Result<Next, Error> {
     let SessionView::Present(session) = &o.session else { return Ok(Next::Change) };
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.key.namespace);
-    let exactly = Preconditions { uid: session.uid(), resource_version: None };
+    let exactly = Preconditions { uid: Some(session.key.uid.clone()), resource_version: None };
     let params = DeleteParams { preconditions: Some(exactly), ..DeleteParams::background() };
-    match within(api.delete(&session.name_any(), &params)).await {
+    match within(api.delete(&session.key.name, &params)).await {
         Ok(_) => Ok(Next::After(Duration::from_secs(5))),
         Err(error) if apply::is_not_found(&error) || apply::is_conflict(&error) => {
             Ok(Next::After(Duration::from_secs(1)))

@@ -22,6 +22,7 @@ use crate::{
 };
 use api::{
     RunStatus,
+    conditions::FINISHED,
     names::{HOLD_ANNOTATION, RUN_FINALIZER},
     reasons::RunPhase,
     values::GoDuration,
@@ -57,7 +58,7 @@ fn after_the_end(o: &Observed, status: &RunStatus) -> Plan {
         return if held { Plan::Release } else { Plan::Nothing(Next::Change) };
     }
     let lives = o.run.spec.ttl_after_finished.as_ref().map_or(Duration::from_hours(24), GoDuration::get);
-    let finished = status.conditions.get("Finished").map_or(o.now, |c| c.last_transition_time.0);
+    let finished = status.conditions.get(FINISHED).map_or(o.now, |c| c.last_transition_time.0);
     let age = Duration::from_secs(o.now.as_second().saturating_sub(finished.as_second()).max(0).unsigned_abs());
     match lives.checked_sub(age) {
         Some(left) if !left.is_zero() => Plan::Nothing(Next::After(left)),

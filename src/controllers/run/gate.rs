@@ -17,6 +17,7 @@ pub use session::owns;
 
 use std::time::Duration;
 
+use api::conditions::DATA_LOST;
 use k8s_openapi::jiff::Timestamp;
 use rules::outcome::Outcome;
 
@@ -83,7 +84,7 @@ fn admit(o: &Observed, in_force: InForce<'_>, request: Checked<'_>) -> Result<St
     let proof = proof::check(o, &session, effective.egress)?;
     slot::check(o, &effective.limits)?;
     let lost =
-        session.status.as_ref().and_then(|s| s.conditions.get("DataLost").filter(|c| c.status == "True").cloned());
+        session.status.as_ref().and_then(|s| s.conditions.get(DATA_LOST).filter(|c| c.status == "True").cloned());
     Ok(Start {
         request: request.validated(),
         proof,

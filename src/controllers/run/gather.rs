@@ -17,7 +17,7 @@ use crate::{
         context::Context,
         error::Error,
         state::{
-            session_view::{self, SessionView},
+            session_view::SessionView,
             shared_reads::{Read, Seen},
         },
     },
@@ -30,16 +30,15 @@ use api::{ExecutionPolicy, Run, SandboxSession};
 pub fn cached(context: &Context, run: Arc<Run>, key: ObjectKey) -> Observed {
     let namespace = &key.namespace;
     let session_name = session_name(&run, &key);
-    let session = session_view::of(context.sessions.get(Some(namespace), &session_name).as_deref());
+    let session = SessionView::cached(context.sessions.get(Some(namespace), &session_name).as_deref());
     let names = policy_names(context, &run, &session);
-    let session_uid = session.uid();
     Observed {
         session_policy: context.policy(&names.session),
         run_policy: names.run.as_deref().map(|name| context.policy(name)),
         tenant: context.tenant(namespace),
         switch: *context.switch.borrow(),
         execution: context.executions.view(&key.uid),
-        in_session: session_uid.map_or(0, |uid| context.executions.in_session(&uid)),
+        in_session: session.uid().map_or(0, |uid| context.executions.in_session(uid)),
         source: Source::Caches,
         live: None,
         now: context.now(),
@@ -99,7 +98,7 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
     } else {
         (policy?, own?)
     };
-    let in_session = session.uid().map_or(0, |uid| context.executions.in_session(&uid));
+    let in_session = session.uid().map_or(0, |uid| context.executions.in_session(uid));
     Ok(Observed {
         session,
         session_policy,
@@ -124,7 +123,7 @@ async fn session(context: &Context, namespace: &str, name: &str, seen: Seen) -> 
     let read =
         context.reads.sessions.get(key, move || async move { Ok(within(api.get_opt(&name)).await?.map(Arc::new)) });
     Ok(match shared(read.await)? {
-        Some(session) => SessionView::Present(session),
+        Some(session) => SessionView::present(session),
         None => SessionView::Absent,
     })
 }

@@ -12,10 +12,7 @@ use super::{
 };
 use crate::{
     controllers::{context::Context, state::shared_reads},
-    lockdown::{
-        instance::{LiveSprite, rule},
-        verify::Proof,
-    },
+    lockdown::{egress_rule, instance::LiveSprite, verify::Proof},
 };
 use rules::session_name;
 use sprites::{Awake, Priority};
@@ -28,8 +25,10 @@ pub async fn live(context: &Context, o: &Observed, proof: &Proof) -> (LiveRead, 
     // A shared read may have begun before we asked for it.
     let began = Instant::now().checked_sub(shared_reads::SHARED).unwrap_or_else(Instant::now);
     let name = &proof.name;
-    let session_uid = o.session.uid().unwrap_or_default();
-    let labels = session_name::sprite_labels(&context.settings.installation, &o.key.namespace, &session_uid);
+    let Some(session_uid) = o.session.uid() else {
+        return (LiveRead::NoAnswer("there is no session to read it for".to_owned()), None);
+    };
+    let labels = session_name::sprite_labels(&context.settings.installation, &o.key.namespace, session_uid);
     // What was not read by then would be too old to start on.
     let sprites = context.sprites.with_priority(Priority::Lockdown).within(READ_WITHIN);
     let (reading, wanted) = (sprites.clone(), name.clone());
@@ -64,7 +63,7 @@ pub async fn live(context: &Context, o: &Observed, proof: &Proof) -> (LiveRead, 
     };
     match rules {
         Ok(rules) => {
-            let rules = Some(rules.iter().cloned().map(rule).collect());
+            let rules = Some(rules.iter().cloned().map(egress_rule::read).collect());
             (LiveRead::Sprite(LiveSprite { rules, ..live }), Some(Proved { at: began, on }))
         }
         Err(error) => no_answer("the rules", &error),

@@ -1,6 +1,6 @@
 //! What a Run's decision comes to. Types only.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use api::{SandboxSession, reasons::WaitingCause};
 use k8s_openapi::jiff::Timestamp;
@@ -11,7 +11,10 @@ use rules::{
 };
 
 use crate::{
-    controllers::{driver::Next, state::executions::Finished},
+    controllers::{
+        driver::Next,
+        state::{executions::Finished, session_view::KnownSession},
+    },
     lockdown::verify::Proof,
 };
 
@@ -130,7 +133,7 @@ pub struct Start {
     /// What was asked for.
     pub request: ValidatedRun,
     /// The session.
-    pub session: Arc<SandboxSession>,
+    pub session: KnownSession,
     /// What it has on record.
     pub proof: Proof,
     /// Whether recognisable secrets are masked in what is stored.

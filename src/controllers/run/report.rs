@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::{
     Run, RunStatus,
+    conditions::READY,
     reasons::{RunPhase, RunReason},
 };
 use kube::Resource;
@@ -36,7 +37,7 @@ pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, E
     write(context, o, &status::waiting(&o.run, &wait, o.now)).await?;
     // A sleeping session under a policy that changed is relocked only for somebody.
     if let SessionView::Present(session) = &o.session
-        && session.status.as_ref().is_some_and(|s| s.conditions.get("Ready").is_some_and(|c| c.reason == "Stale"))
+        && session.status.as_ref().is_some_and(|s| s.conditions.get(READY).is_some_and(|c| c.reason == "Stale"))
     {
         context.wake_sessions.wake(&o.key.namespace, &o.session_name);
     }

@@ -1,13 +1,14 @@
 //! The status of a `Run`. Pure.
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use kube::ResourceExt;
 
 use super::plan::{Start, Wait};
 use crate::controllers::state::executions::Finished;
 use api::{
     Run, RunStatus,
-    conditions::{ConditionStatus, ConditionUpdate, Conditions, cut},
+    conditions::{
+        ADMITTED, ConditionStatus, ConditionUpdate, Conditions, FINISHED, RECONCILING, STALLED, SUCCEEDED, cut,
+    },
     reasons::{RunPhase, RunReason},
     run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
 };
@@ -24,20 +25,20 @@ const MESSAGE_MAX: usize = 1024;
 fn conditions(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Timestamp) -> Conditions {
     let old = run.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
     let word = reason.as_str();
-    let ConditionStatuses { admitted, succeeded, finished } = outcome::story(phase, old.is_true("Admitted"));
+    let ConditionStatuses { admitted, succeeded, finished } = outcome::story(phase, old.is_true(ADMITTED));
     let truth = |told: Option<bool>| told.map_or(ConditionStatus::Unknown, ConditionStatus::from);
     let admitted = truth(admitted);
     let signals = vec![
         // Once admitted it stays so, whatever comes of it: its reason is that of the start.
         ConditionUpdate::new(
-            "Admitted",
+            ADMITTED,
             admitted,
             if admitted == ConditionStatus::True { RunReason::Started.as_str() } else { word },
         ),
-        ConditionUpdate::new("Succeeded", truth(succeeded), word).with_message(message),
-        ConditionUpdate::new("Finished", finished, word),
-        ConditionUpdate::new("Reconciling", !finished, word),
-        ConditionUpdate::new("Stalled", false, word),
+        ConditionUpdate::new(SUCCEEDED, truth(succeeded), word).with_message(message),
+        ConditionUpdate::new(FINISHED, finished, word),
+        ConditionUpdate::new(RECONCILING, !finished, word),
+        ConditionUpdate::new(STALLED, false, word),
     ];
     old.merged(signals, run.metadata.generation, now)
 }
@@ -58,7 +59,7 @@ fn base(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Times
 pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
     let message = format!("{}; until {:.0}", wait.waiting, wait.until);
     let mut status = base(run, RunPhase::Pending, RunReason::Waiting, &message, now);
-    let cause = ConditionUpdate::new("Admitted", ConditionStatus::Unknown, wait.waiting.cause.as_str());
+    let cause = ConditionUpdate::new(ADMITTED, ConditionStatus::Unknown, wait.waiting.cause.as_str());
     status.conditions = status.conditions.merged(vec![cause], run.metadata.generation, now);
     status
 }
@@ -69,7 +70,7 @@ pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
     let until = now.checked_add(start.request.timeout).unwrap_or(Timestamp::MAX);
     let message = format!("running until {until:.0} at the latest");
     RunStatus {
-        session: Some(SessionIdentity { name: start.session.name_any(), uid: start.session.uid().unwrap_or_default() }),
+        session: Some(SessionIdentity { name: start.session.key.name.clone(), uid: start.session.key.uid.clone() }),
         sprite: Some(SpriteIdentity { id: start.proof.instance.clone() }),
         lockdown_token: Some(start.proof.token.clone()),
         policy: Some(PolicyIdentity { name, generation }),
@@ -87,7 +88,7 @@ pub fn finished_early(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus
 /// As little as says how a Run ended, for an object that leaves no room.
 pub fn least(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus {
     let whole = finished_early(run, outcome, now);
-    let finished = whole.conditions.0.into_iter().filter(|c| c.type_ == "Finished").collect();
+    let finished = whole.conditions.0.into_iter().filter(|c| c.type_ == FINISHED).collect();
     RunStatus {
         observed_generation: whole.observed_generation,
         phase: whole.phase,

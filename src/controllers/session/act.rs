@@ -25,6 +25,7 @@ use crate::{
 };
 use api::{
     SandboxSession, SandboxSessionStatus,
+    conditions::READY,
     names::SESSION_FINALIZER,
     reasons::{SessionPhase, SessionReason},
 };
@@ -79,7 +80,9 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
         Effect::Lock(lock) => {
             let instance = Instance { name: &lock.name, id: &lock.id, nonce: &lock.nonce, labels: &o.labels };
             let result = lockdown::apply::apply(&context.sprites, instance, &lock.rules).await;
-            context.metrics.lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |_| "LockedDown"));
+            context
+                .metrics
+                .lockdown(result.as_ref().map_or_else(|f| f.reason().as_str(), |_| SessionReason::LockedDown.as_str()));
             let plan = match result {
                 Ok((confirmed, awake)) => {
                     context.reads.awake.record(awake);
@@ -256,8 +259,8 @@ pub const TOLD: [(SessionReason, bool); 8] = [
 
 /// One Event and one log line a transition of [`TOLD`].
 async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSessionStatus, new: &SandboxSessionStatus) {
-    let reason = |status: &SandboxSessionStatus| status.conditions.get("Ready").map(|c| c.reason.clone());
-    let ready = new.conditions.get("Ready");
+    let reason = |status: &SandboxSessionStatus| status.conditions.get(READY).map(|c| c.reason.clone());
+    let ready = new.conditions.get(READY);
     let (Some(condition), true) = (ready, reason(old) != reason(new)) else { return };
     let Some((word, warning)) = TOLD.iter().find(|(word, _)| word.as_str() == condition.reason) else { return };
     context.metrics.session_transition(word.as_str());

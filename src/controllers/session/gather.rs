@@ -10,7 +10,7 @@ use crate::{
     config::SecretProblem,
     controllers::context::Context,
     kubernetes::object_key::ObjectKey,
-    lockdown::instance::{LiveSprite, rule},
+    lockdown::{egress_rule, instance::LiveSprite},
 };
 use api::SandboxSession;
 use rules::session_name::{self, SessionKey};
@@ -79,7 +79,7 @@ async fn look(sprites: &sprites::Client, name: &str, labels: &[String; 3], rules
     // Sleeping Sprites are left asleep: reading the rules would wake one.
     if let Some(awake) = awake.filter(|_| rules && live.ours) {
         match sprites.network_policy(&awake).await {
-            Ok(read) => live.rules = Some(read.into_iter().map(rule).collect()),
+            Ok(read) => live.rules = Some(read.into_iter().map(egress_rule::read).collect()),
             Err(error) => return unknown(&error),
         }
     }

@@ -91,10 +91,12 @@ pub enum NoAnswer {
 impl NoAnswer {
     /// What an error of the client says.
     pub fn of(error: &sprites::Error) -> Self {
-        match error {
-            sprites::Error::Denied { status, .. } => Self::Denied(*status),
-            sprites::Error::Token(_) => Self::NoToken,
-            other => Self::Other(other.kind()),
+        if let sprites::Error::Denied { status, .. } = error {
+            Self::Denied(*status)
+        } else if let sprites::Error::Token(_) = error {
+            Self::NoToken
+        } else {
+            Self::Other(error.kind())
         }
     }
 

@@ -8,6 +8,7 @@ use super::observed::Observed;
 use crate::controllers::driver::Next;
 use api::{
     SandboxSessionStatus,
+    conditions::DATA_LOST,
     reasons::{SessionPhase, SessionReason},
     sandbox_session::{LockdownStatus, SpriteStatus},
 };
@@ -150,7 +151,7 @@ pub fn status(o: &Observed) -> SandboxSessionStatus {
 }
 
 pub fn data_lost(status: &SandboxSessionStatus) -> Option<String> {
-    status.conditions.get("DataLost").filter(|c| c.status == "True").map(|c| c.message.clone())
+    status.conditions.get(DATA_LOST).filter(|c| c.status == "True").map(|c| c.message.clone())
 }
 
 pub fn keep(status: &SandboxSessionStatus, phase: SessionPhase, reason: SessionReason, message: String) -> StatusDraft {

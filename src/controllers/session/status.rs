@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use super::{observed::Observed, plan::StatusDraft};
 use api::{
     SandboxSessionStatus,
-    conditions::{ConditionStatus, ConditionUpdate},
+    conditions::{CONTAINED, ConditionStatus, ConditionUpdate, DATA_LOST, LOCKED_DOWN, READY, RECONCILING, STALLED},
     names::CREATOR_ANNOTATION,
     reasons::{SessionPhase, SessionReason},
 };
@@ -30,22 +30,22 @@ pub fn report(o: &Observed, draft: StatusDraft, now: Timestamp) -> SandboxSessio
     let word = reason.as_str();
     let as_expected = SessionReason::AsExpected.as_str();
     let locked_signal = if locked {
-        ConditionUpdate::new("LockedDown", true, SessionReason::LockedDown.as_str())
+        ConditionUpdate::new(LOCKED_DOWN, true, SessionReason::LockedDown.as_str())
     } else {
-        ConditionUpdate::new("LockedDown", false, word).with_message(message.clone())
+        ConditionUpdate::new(LOCKED_DOWN, false, word).with_message(message.clone())
     };
     let lost_signal = match data_lost {
-        Some(why) => ConditionUpdate::new("DataLost", true, SessionReason::Lost.as_str()).with_message(why),
-        None => ConditionUpdate::new("DataLost", false, as_expected),
+        Some(why) => ConditionUpdate::new(DATA_LOST, true, SessionReason::Lost.as_str()).with_message(why),
+        None => ConditionUpdate::new(DATA_LOST, false, as_expected),
     };
     let signals = vec![
-        ConditionUpdate::new("Ready", ready, word).with_message(message.clone()),
+        ConditionUpdate::new(READY, ready, word).with_message(message.clone()),
         locked_signal,
-        ConditionUpdate::new("Contained", ConditionStatus::Unknown, SessionReason::NotChecked.as_str())
+        ConditionUpdate::new(CONTAINED, ConditionStatus::Unknown, SessionReason::NotChecked.as_str())
             .with_message("this version does not probe"),
         lost_signal,
-        ConditionUpdate::new("Reconciling", !settled, if settled { as_expected } else { word }),
-        ConditionUpdate::new("Stalled", stalled, if stalled { word } else { as_expected }),
+        ConditionUpdate::new(RECONCILING, !settled, if settled { as_expected } else { word }),
+        ConditionUpdate::new(STALLED, stalled, if stalled { word } else { as_expected }),
     ];
     let mut status = SandboxSessionStatus {
         observed_generation: o.session.metadata.generation,

@@ -77,7 +77,7 @@ fn observed(run: Run) -> Observed {
         session_name: session_name(&run, &key()),
         key: key(),
         run: Arc::new(run),
-        session: SessionView::Present(Arc::new(session())),
+        session: SessionView::present(Arc::new(session())),
         session_policy: policy("default", "{}"),
         run_policy: None,
         tenant: Tenant { enabled: true, terminating: false },
@@ -111,7 +111,7 @@ fn live() -> LiveSprite {
 fn with_session(o: Observed, change: impl FnOnce(&mut SandboxSession)) -> Observed {
     let mut session = session();
     change(&mut session);
-    Observed { session: SessionView::Present(Arc::new(session)), ..o }
+    Observed { session: SessionView::present(Arc::new(session)), ..o }
 }
 
 fn in_phase(mut run: Run, phase: RunPhase) -> Run {

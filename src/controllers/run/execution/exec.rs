@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until, timeout},
@@ -144,8 +143,8 @@ pub async fn execute(
 /// What an adopter needs of a command that was started just now.
 fn adoptable(start: &Start, started_at: Timestamp) -> (Place, Limits) {
     let place = Place {
-        session: start.session.name_any(),
-        session_uid: start.session.uid().unwrap_or_default(),
+        session: start.session.key.name.clone(),
+        session_uid: start.session.key.uid.clone(),
         instance: start.proof.instance.clone(),
         started_at,
     };

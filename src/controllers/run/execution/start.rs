@@ -4,7 +4,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube::ResourceExt;
 use tokio::sync::watch;
 
 use super::{
@@ -18,7 +17,7 @@ use crate::{
         driver::Next,
         state::{
             executions::{Finished, NoSlot, Owner},
-            session_view::{self, SessionView},
+            session_view::SessionView,
         },
     },
     kubernetes::object_key::ObjectKey,
@@ -30,8 +29,7 @@ const FRESH: Duration = Duration::from_secs(4);
 
 /// Takes a slot, says Running, executes.
 pub fn start(context: &Arc<Context>, o: Observed, start: Start, proved: Proved) -> Next {
-    let session_uid = start.session.uid().unwrap_or_default();
-    let owner = Owner { key: o.key.clone(), session: session_uid };
+    let owner = Owner { key: o.key.clone(), session: start.session.key.uid.clone() };
     let in_session = usize::try_from(start.request.limits.parallel_runs).unwrap_or(usize::MAX);
     let stop = match context.executions.reserve(owner, in_session) {
         Ok(stop) => stop,
@@ -69,7 +67,7 @@ async fn record_running_and_exec(
     }
     let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
     context.metrics.run_started(Duration::try_from(context.now().duration_since(created)).unwrap_or_default());
-    context.activities.update(&start.session.uid().unwrap_or_default(), |activity| {
+    context.activities.update(&start.session.key.uid, |activity| {
         activity.runs += 1;
         activity.last_active = Some(o.now);
     });
@@ -89,10 +87,10 @@ pub async fn run_and_report(
     let finished_at = context.now();
     match ended {
         Ok(Some(finished)) => {
-            let view = session_view::of(context.sessions.get(Some(namespace), &session).as_deref());
-            if let SessionView::Present(session) = view {
+            let view = SessionView::cached(context.sessions.get(Some(namespace), &session).as_deref());
+            if let Some(uid) = view.uid() {
                 // The rules are read once more: code in the Run may have had them weakened.
-                context.activities.update(&session.uid().unwrap_or_default(), |activity| {
+                context.activities.update(uid, |activity| {
                     activity.reverify_requested += 1;
                     activity.last_active = Some(finished_at);
                 });

@@ -1,9 +1,8 @@
 //! The session that a Run wants, if it may have it and it is ready. Pure.
 
-use std::sync::Arc;
-
 use api::{
     Run, SandboxSession, SandboxSessionSpec,
+    conditions::READY,
     names::{HOLD_ANNOTATION, RUN_UID_LABEL},
     reasons::{RunReason, SessionReason, WaitingCause},
     sandbox_session::Access,
@@ -16,7 +15,7 @@ use super::check::Check;
 use crate::controllers::{
     driver::Next,
     run::{observed::Observed, plan::Waiting},
-    state::session_view::{SessionView, is_run},
+    state::session_view::{KnownSession, SessionView, is_run},
 };
 
 /// Whether a session is this Run's own.
@@ -29,7 +28,7 @@ fn not_ready_yet(message: String) -> Check {
 }
 
 /// The session that the Run wants, ready; else what is to be done about it.
-pub fn check(o: &Observed) -> Result<Arc<SandboxSession>, Check> {
+pub fn check(o: &Observed) -> Result<KnownSession, Check> {
     let session = acquire(o)?;
     match not_ready(o, &session) {
         Some(waiting) => Err(Check::Wait(waiting, Next::Change)),
@@ -37,7 +36,7 @@ pub fn check(o: &Observed) -> Result<Arc<SandboxSession>, Check> {
     }
 }
 
-fn acquire(o: &Observed) -> Result<Arc<SandboxSession>, Check> {
+fn acquire(o: &Observed) -> Result<KnownSession, Check> {
     let selector = &o.run.spec.session;
     let by_name = selector.name.is_some();
     let name = &o.session_name;
@@ -79,13 +78,13 @@ fn acquire(o: &Observed) -> Result<Arc<SandboxSession>, Check> {
         let message = format!("SandboxSession {name} is suspended");
         return Err(Check::Over(Outcome::denied(RunReason::SessionSuspended, message)));
     }
-    Ok(Arc::clone(session))
+    Ok(session.clone())
 }
 
 /// Why a session cannot be used now.
 fn not_ready(o: &Observed, session: &SandboxSession) -> Option<Waiting> {
     let conditions = session.status.as_ref().map(|s| &s.conditions);
-    let ready = conditions.and_then(|c| c.get("Ready"));
+    let ready = conditions.and_then(|c| c.get(READY));
     let name = &o.session_name;
     match ready {
         Some(condition) if condition.status == "True" => None,
