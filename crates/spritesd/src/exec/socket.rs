@@ -225,7 +225,9 @@ async fn read(stream: &mut SplitStream<WebSocket>, session: &Session, entry: Ent
                 }
             }
             Message::Text(text) => {
-                obey(session, text.as_bytes()).await;
+                if let Some(told) = texts::told(text.as_bytes()) {
+                    obey(session, told).await;
+                }
             }
             Message::Close(_) => {
                 // Reading on sends the answer to it.
@@ -238,16 +240,14 @@ async fn read(stream: &mut SplitStream<WebSocket>, session: &Session, entry: Ent
     }
 }
 
-/// Does what a client's message tells a session; false when it tells nothing.
-pub(crate) async fn obey(session: &Session, text: &[u8]) -> bool {
-    match texts::told(text) {
-        Some(Told::Signal(signal)) => {
+/// Does what a client's message tells a session.
+pub(crate) async fn obey(session: &Session, told: Told) {
+    match told {
+        Told::Signal(signal) => {
             session.signal(signal).await;
         }
-        Some(Told::Resize(size)) => session.resize(size),
-        None => return false,
+        Told::Resize(size) => session.resize(size),
     }
-    true
 }
 
 /// Waits for the client to answer our close.

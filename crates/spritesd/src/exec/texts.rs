@@ -59,7 +59,7 @@ pub(crate) fn close(code: u16, reason: &str) -> Message {
 
 /// What a client may tell a session besides input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     Signal(i32),
     Resize(Size),
 }
@@ -73,7 +73,7 @@ struct ClientText {
 }
 
 /// Reads a client's message; none when it says nothing to a session.
-pub(super) fn told(text: &[u8]) -> Option<Told> {
+pub(crate) fn told(text: &[u8]) -> Option<Told> {
     let text: ClientText = serde_json::from_slice(text).ok()?;
     match text.r#type.as_str() {
         "signal" => Some(Told::Signal(signals::number(text.signal.as_deref()?)?)),

@@ -3,8 +3,7 @@
 //! Messages about operations carry a prefix, those of an operation do not, and its data is binary, as on a socket
 //! of exec. An operation outlives a client that releases it or goes away, as a command on a socket of its own does.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
@@ -13,10 +12,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{HeaderMap, header};
+use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use url::form_urlencoded;
 
 use super::exec::{Client, Pace, Upgrade, accept, find};
@@ -26,8 +26,9 @@ use crate::connection::Connection;
 use crate::errors::ApiError;
 use crate::exec::query::{self, Query};
 use crate::exec::session::{Begun, End, Next, Session, Watcher};
+use crate::exec::signals;
 use crate::exec::socket::{Dialect, Entry, Heartbeat, Reader, linger, obey};
-use crate::exec::texts;
+use crate::exec::texts::{self, Told};
 use crate::exec::ws_writer::{Gone, WsWriter};
 use crate::sprite::Sprite;
 
@@ -36,7 +37,9 @@ const PREFIX: &str = "control:";
 /// The client that writes input without a type byte; no content tells, so its name has to.
 const RAW_CLIENT: &str = "sprites-go-sdk/";
 
-/// How long an operation that is ending may take before the next is refused.
+/// How long an operation that is ending may take before the next is refused, or starts without the end of one that was
+/// killed. For as long nothing is told of one that its client has asked to end: a client that starts the next meanwhile
+/// takes all that comes for the next one's, as nothing tells the two apart.
 const DYING: Duration = Duration::from_millis(100);
 
 /// `…/control`; with `op=exec` or `op=proxy` in the query that operation begins at once.
@@ -100,9 +103,26 @@ struct Start {
 struct Operation {
     session: Arc<Session>,
     reader: Reader,
-    /// The client is about to be told of its end.
-    over: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+    /// Where the client is told of it.
+    ws_writer: WsWriter,
     telling: JoinHandle<()>,
+}
+
+/// How far an operation is, as its client sees it.
+#[derive(Default)]
+struct Progress(Mutex<Stage>);
+
+#[derive(Default)]
+struct Stage {
+    /// Its client has asked it to end, by any signal that does.
+    is_asked: bool,
+    /// By the one that no program resists.
+    is_killed: bool,
+    /// Nothing is told before.
+    until: Option<Instant>,
+    /// The client is about to be told of its end.
+    is_over: bool,
 }
 
 struct Control {
@@ -180,7 +200,7 @@ impl Control {
             (kind, _) if prefixed.is_some() => self.fail(true, &format!("unknown message type: {kind}")).await?,
             _ => {
                 if let Some(operation) = self.current.as_ref().filter(|operation| !operation.is_over()) {
-                    obey(&operation.session, text.as_bytes()).await;
+                    operation.obey(text.as_bytes()).await;
                 }
             }
         }
@@ -194,7 +214,7 @@ impl Control {
         };
         // One client sends its messages to a session as binary.
         let is_told = self.dialect == Dialect::Framed && frame.first() == Some(&b'{');
-        if is_told && obey(&operation.session, &frame).await {
+        if is_told && operation.obey(&frame).await {
             return;
         }
         if let Some(input) = operation.reader.input(frame) {
@@ -247,19 +267,28 @@ impl Control {
                 }
             }
         };
-        let over = Arc::new(AtomicBool::new(false));
+        let (progress, ws_writer) = (Arc::<Progress>::default(), self.ws_writer.apart());
         let session = Arc::clone(&watcher.session);
-        let telling = tell(watcher, self.ws_writer.clone(), self.connection.clone(), self.heartbeat, Arc::clone(&over));
+        let telling = tell(watcher, ws_writer.clone(), self.connection.clone(), self.heartbeat, Arc::clone(&progress));
         let reader = Reader::new(&session, self.dialect, entry);
-        self.current = Some(Operation { session, reader, over, telling: tokio::spawn(telling) });
+        self.current = Some(Operation { session, reader, progress, ws_writer, telling: tokio::spawn(telling) });
         Ok(())
     }
 
-    /// Whether nothing runs, or what runs ends before long: who has just killed it does not wait for its last word.
+    /// Whether nothing runs, or what runs ends before long: who has just killed it does not wait for its last word, and
+    /// is not told it any more.
     async fn is_soon_free(&mut self) -> bool {
         let Some(operation) = self.current.as_mut().filter(|operation| !operation.is_over()) else {
             return true;
         };
+        if operation.progress.leave() {
+            let has_ended = timeout(DYING, operation.session.wait()).await.is_ok();
+            if has_ended || operation.progress.stage().is_killed {
+                self.release().await;
+                return true;
+            }
+            return operation.is_over();
+        }
         if timeout(DYING, &mut operation.telling).await.is_err() {
             return operation.is_over();
         }
@@ -277,6 +306,7 @@ impl Control {
         if let Some(operation) = self.current.take() {
             operation.telling.abort();
             drop(operation.telling.await);
+            operation.ws_writer.withdraw();
         }
     }
 
@@ -289,7 +319,60 @@ impl Control {
 
 impl Operation {
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+        self.progress.stage().is_over
+    }
+
+    /// Does what a client's message tells the session; false when it tells nothing.
+    async fn obey(&self, text: &[u8]) -> bool {
+        let Some(told) = texts::told(text) else {
+            return false;
+        };
+        if let Told::Signal(signal) = told {
+            self.progress.signalled(signal);
+        }
+        obey(&self.session, told).await;
+        true
+    }
+}
+
+impl Progress {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its client sends it a signal.
+    fn signalled(&self, signal: i32) {
+        if signals::ends(signal) {
+            let mut stage = self.stage();
+            stage.is_asked = true;
+            stage.is_killed |= signal == Signal::KILL.as_raw();
+            stage.until = Some(Instant::now() + DYING);
+        }
+    }
+
+    /// Its client starts the next. Whether it has asked this one to end; then nothing is told for a while.
+    fn leave(&self) -> bool {
+        let mut stage = self.stage();
+        let is_left = stage.is_asked && !stage.is_over;
+        if is_left {
+            stage.until = Some(Instant::now() + DYING * 2);
+        }
+        is_left
+    }
+
+    /// Until when nothing is to be told, if that is to come. The last thing to be told is the end.
+    fn kept_back(&self, is_end: bool) -> Option<Instant> {
+        let mut stage = self.stage();
+        let until = stage.until.filter(|until| Instant::now() < *until);
+        stage.is_over |= is_end && until.is_none();
+        until
+    }
+
+    /// Waits for as long as it is kept back.
+    async fn turn(&self, is_end: bool) {
+        while let Some(until) = self.kept_back(is_end) {
+            sleep_until(until).await;
+        }
     }
 }
 
@@ -299,7 +382,7 @@ async fn tell(
     ws_writer: WsWriter,
     connection: Connection,
     heartbeat: Heartbeat,
-    over: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 ) {
     let mut heartbeat = heartbeat.start();
     let is_terminal = watcher.session.terminal().is_some();
@@ -310,12 +393,15 @@ async fn tell(
         }
         message = tokio::select! {
             next = watcher.next() => match next {
-                Next::Frame(frame) => Message::Binary(frame),
+                Next::Frame(frame) => {
+                    progress.turn(false).await;
+                    Message::Binary(frame)
+                }
                 Next::End(End::Lost) => return connection.cut(),
                 Next::End(End::Exited(code)) => {
+                    // Whoever is told may start the next.
+                    progress.turn(true).await;
                     if ws_writer.send(texts::exit(code, is_terminal)).await.is_ok() {
-                        // Whoever has been told may start the next.
-                        over.store(true, Ordering::Release);
                         drop(ws_writer.send(complete(code)).await);
                     }
                     return;

@@ -1,5 +1,7 @@
 //! The control socket: operations one after the other, as each vendor client writes them.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::support::{Client, Frame, Lab, Wire, eventually};
@@ -133,49 +135,105 @@ async fn signals_as_text_and_as_binary() {
     lab.server.stop().await;
 }
 
-/// Who has ended a command, or sees its output end, starts the next without waiting for its last word.
+/// Who sees the output of a command end starts the next without waiting for its last word.
 #[tokio::test]
 async fn the_next_operation_waits_for_one_that_is_ending() {
     let lab = Lab::with("one").await;
     let mut wire = control(&lab.client, &[]).await;
-    let kill = r#"{"type":"signal","signal":"KILL"}"#;
-    let lingers = ["bash", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.01; done"];
-    for (cmd, terminal, signal, code) in [
-        (&["sleep", "600"][..], false, Some(kill), 137),
-        (&["cat"], true, Some(kill), 137),
-        (&lingers, false, Some(r#"{"type":"signal","signal":"TERM"}"#), 5),
-        (&["true"], false, None, 0),
-    ] {
-        for _ in 0..5 {
-            begin(&mut wire, &json!({ "cmd": cmd, "tty": terminal })).await;
-            if cmd.len() > 2 {
-                assert_eq!(wire.next().await, Frame::Binary(b"\x01up\n".to_vec()));
-            }
-            if let Some(signal) = signal {
-                wire.text(signal).await;
-            }
-            start(&mut wire, &json!({ "cmd": ["echo", "next"] })).await;
-            if terminal {
-                assert_eq!(wire.json().await, json!({ "type": "exit", "exit_code": code }));
-                assert_eq!(about(&mut wire).await["args"]["exitCode"], code);
-            } else {
-                assert_eq!(complete(&mut wire).await.1, code, "{cmd:?}");
-            }
-            assert_eq!(wire.json().await["type"], "session_info", "{cmd:?}");
-            assert_eq!(complete(&mut wire).await, (vec![b"\x01next\n".to_vec(), vec![3, 0]], 0));
-        }
+    for _ in 0..5 {
+        begin(&mut wire, &json!({ "cmd": ["true"] })).await;
+        start(&mut wire, &json!({ "cmd": ["echo", "next"] })).await;
+        assert_eq!(complete(&mut wire).await.1, 0);
+        next(&mut wire, "next").await;
     }
     // What does not end is not waited for, and answers stay in their order.
     begin(&mut wire, &json!({ "cmd": ["bash", "-c", "trap '' TERM; echo up; read line; exit 6"], "stdin": true }))
         .await;
     assert_eq!(wire.next().await, Frame::Binary(b"\x01up\n".to_vec()));
     wire.text(r#"{"type":"signal","signal":"TERM"}"#).await;
-    let asked = std::time::Instant::now();
+    let asked = Instant::now();
     start(&mut wire, &json!({ "cmd": ["true"] })).await;
     assert_eq!(about(&mut wire).await["args"]["error"], "another operation is running");
-    assert!(asked.elapsed() < std::time::Duration::from_secs(1));
+    assert!(asked.elapsed() < Duration::from_secs(1));
     wire.send(&[4]).await;
     assert_eq!(complete(&mut wire).await.1, 6);
+    lab.server.stop().await;
+}
+
+/// Reads what a client is told that has started `echo TEXT`: nothing else.
+async fn next(wire: &mut Wire, text: &str) {
+    assert_eq!(wire.json().await["type"], "session_info");
+    assert_eq!(complete(wire).await, (vec![format!("\x01{text}\n").into_bytes(), vec![3, 0]], 0));
+}
+
+/// Clients take all that comes after they have started a command for what that command says.
+#[tokio::test]
+async fn what_its_client_has_ended_says_nothing_to_the_next() {
+    let lab = Lab::with("one").await;
+    let mut wire = control(&lab.client, &[]).await;
+    let obeys = ["bash", "-c", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done"];
+    // Not of its process group, and keeps its output open.
+    let leaves = ["bash", "-c", "setsid sleep 2 & echo up; sleep 600"];
+    for (cmd, terminal, signal) in [
+        (&["sleep", "600"][..], false, "KILL"),
+        (&["sleep", "600"], false, "SIGINT"),
+        (&["cat"], true, "KILL"),
+        (&obeys, false, "TERM"),
+        (&leaves, false, "KILL"),
+    ] {
+        // At once, or while the end is on its way.
+        for pause in [0, 0, 2, 10, 50] {
+            begin(&mut wire, &json!({ "cmd": cmd, "tty": terminal })).await;
+            if cmd.len() > 2 {
+                assert_eq!(wire.next().await, Frame::Binary(b"\x01up\n".to_vec()));
+            }
+            wire.text(&json!({ "type": "signal", "signal": signal }).to_string()).await;
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            for number in 0..3 {
+                let text = format!("{pause} {number}");
+                start(&mut wire, &json!({ "cmd": ["echo", text] })).await;
+                next(&mut wire, &text).await;
+            }
+        }
+    }
+    lab.server.stop().await;
+}
+
+#[tokio::test]
+async fn output_that_waits_for_its_client_goes_with_what_was_killed() {
+    let lab = Lab::with("one").await;
+    let mut wire = control(&lab.client, &[]).await;
+    begin(&mut wire, &json!({ "cmd": ["yes", "old"] })).await;
+    // More than the connection takes, so that all on the way to it is full.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    wire.text(r#"{"type":"signal","signal":"KILL"}"#).await;
+    start(&mut wire, &json!({ "cmd": ["echo", "new"] })).await;
+    // What the connection has taken already cannot be had back.
+    while let frame = wire.next().await
+        && !matches!(&frame, Frame::Text(text) if text.contains("session_info"))
+    {
+        assert!(matches!(&frame, Frame::Binary(data) if data[0] == 1), "{frame:?}");
+    }
+    assert_eq!(complete(&mut wire).await, (vec![b"\x01new\n".to_vec(), vec![3, 0]], 0));
+    lab.server.stop().await;
+}
+
+/// Who waits for the end of what it has ended gets all of it.
+#[tokio::test]
+async fn an_end_that_is_waited_for_is_told() {
+    let lab = Lab::with("one").await;
+    let mut wire = control(&lab.client, &[]).await;
+    let script = "exec 2>/dev/null; trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done";
+    for (signal, frames, code) in
+        [("TERM", vec![b"\x01bye\n".to_vec(), vec![3, 5]], 5), ("KILL", vec![vec![3, 137]], 137)]
+    {
+        begin(&mut wire, &json!({ "cmd": ["bash", "-c", script] })).await;
+        assert_eq!(wire.next().await, Frame::Binary(b"\x01up\n".to_vec()));
+        let asked = Instant::now();
+        wire.text(&json!({ "type": "signal", "signal": signal }).to_string()).await;
+        assert_eq!(complete(&mut wire).await, (frames, code));
+        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    }
     lab.server.stop().await;
 }
 
