@@ -9,6 +9,8 @@ mod needs;
 mod observed;
 mod plan;
 mod release;
+#[cfg(test)]
+mod simulation;
 mod status;
 
 pub use act::TOLD;

@@ -7,7 +7,7 @@ use kube::{Api, Resource, ResourceExt};
 use super::{
     decide,
     observed::{Live, Observed},
-    plan::{self, Effect, Plan, Remember, StatusDraft, Then},
+    plan::{self, Effect, Plan, StatusDraft, Then},
     status,
 };
 use crate::{
@@ -23,12 +23,7 @@ use crate::{
     },
     lockdown::{self, apply::Instance, instance::LiveSprite},
 };
-use api::{
-    SandboxSession, SandboxSessionStatus,
-    conditions::READY,
-    names::SESSION_FINALIZER,
-    reasons::{SessionPhase, SessionReason},
-};
+use api::{SandboxSession, SandboxSessionStatus, conditions::READY, names::SESSION_FINALIZER, reasons::SessionReason};
 use rules::outcome::Stop;
 use sprites::{CreateSprite, Priority, UrlSettings};
 
@@ -45,15 +40,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
         context.activities.update(&uid, |activity| activity.absent_since = None);
     }
     if let Some(remember) = remember {
-        context.activities.update(&uid, |activity| match remember {
-            Remember::AbsentSince(then) => activity.absent_since = Some(then),
-            Remember::Present => activity.absent_since = None,
-            Remember::Proved => {
-                activity.absent_since = None;
-                activity.reverified = o.activity.reverify_requested;
-            }
-            Remember::StoppingSince(then) => activity.stopping_since = Some(then),
-        });
+        context.activities.update(&uid, |activity| remember.apply(activity, o));
     }
     let api: Api<SandboxSession> = Api::namespaced(context.client.clone(), &o.key.namespace);
     match effect {
@@ -118,10 +105,8 @@ async fn report_draft(context: &Context, o: &Observed, draft: Option<StatusDraft
 /// Reports what follows from an effect.
 async fn follow(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Error> {
     let Plan { effect: _, report, remember, next } = plan;
-    if remember == Some(Remember::Proved) {
-        context.activities.update(&o.key.uid, |activity| {
-            activity.reverified = o.activity.reverify_requested;
-        });
+    if let Some(remember) = remember {
+        context.activities.update(&o.key.uid, |activity| remember.apply(activity, o));
     }
     report_draft(context, o, report).await.map(|()| next)
 }
@@ -152,21 +137,8 @@ async fn create(
                 // Created under our name, yet without our labels: look again, the name may be somebody else's.
                 return Ok(Next::After(std::time::Duration::from_secs(2)));
             }
-            let sprite = intended.map(|intended| api::sandbox_session::SpriteStatus {
-                id: Some(live.id),
-                url: live.url,
-                region: live.region,
-                state: live.state,
-                ..intended
-            });
-            let draft = StatusDraft {
-                phase: SessionPhase::LockingDown,
-                reason: SessionReason::Provisioned,
-                message: "the Sprite exists; it is not locked down yet".to_owned(),
-                sprite,
-                ..draft
-            };
-            report(context, o, &session, draft).await?;
+            let before = StatusDraft { sprite: intended, ..draft };
+            report(context, o, &session, plan::created(before, live)).await?;
             Ok(Next::Change)
         }
         // Somebody was first, perhaps ourselves with a lost reply: the next look tells.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::observed::Observed;
-use crate::controllers::driver::Next;
+use crate::{
+    controllers::{driver::Next, state::session_activity::SessionActivity},
+    lockdown::instance::LiveSprite,
+};
 use api::{
     SandboxSessionStatus,
     conditions::DATA_LOST,
@@ -82,6 +85,22 @@ pub enum Remember {
     Present,
     /// Runs were told to stop.
     StoppingSince(Timestamp),
+}
+
+impl Remember {
+    /// Remembers it.
+    pub const fn apply(self, activity: &mut SessionActivity, o: &Observed) {
+        match self {
+            Self::AbsentSince(then) => activity.absent_since = Some(then),
+            Self::Present => activity.absent_since = None,
+            Self::Proved => {
+                activity.absent_since = None;
+                // Doubts that came up meanwhile are not settled by it.
+                activity.reverified = o.activity.reverify_requested;
+            }
+            Self::StoppingSince(then) => activity.stopping_since = Some(then),
+        }
+    }
 }
 
 /// What is so, for status.
@@ -180,6 +199,18 @@ pub fn degraded(status: &SandboxSessionStatus, reason: SessionReason, message: S
 
 pub fn provisioning(status: &SandboxSessionStatus, message: &str) -> StatusDraft {
     keep(status, SessionPhase::Provisioning, SessionReason::Provisioning, message.to_owned())
+}
+
+/// What is so after the platform made the Sprite that was asked for.
+pub fn created(before: StatusDraft, live: LiveSprite) -> StatusDraft {
+    let LiveSprite { id, url, region, state, .. } = live;
+    StatusDraft {
+        phase: SessionPhase::LockingDown,
+        reason: SessionReason::Provisioned,
+        message: "the Sprite exists; it is not locked down yet".to_owned(),
+        sprite: before.sprite.map(|intended| SpriteStatus { id: Some(id), url, region, state, ..intended }),
+        ..before
+    }
 }
 
 /// What is so while the account is full.

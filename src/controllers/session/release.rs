@@ -73,9 +73,11 @@ pub fn release(o: &Observed) -> Plan {
             let requested = sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
             let left = o.timing.create_grace - requested;
             if o.activity.delete_answered || left <= 0 {
-                return remove();
+                return gone(o.timing.absent_after);
             }
+            // What is not found before it may have come says nothing of afterwards: such looks are not counted.
             Plan::report(draft("a Sprite was asked for and may still come; that is waited for"), after(left.min(10)))
+                .remembering(Remember::Present)
         }
     }
 }

@@ -308,7 +308,13 @@ fn absence_after_our_delete_counts_at_once_and_without_it_on_the_second_look() {
     assert_eq!(decide(&o).effect, Effect::RemoveFinalizer);
     let mut late = observed(deleted(with(None, None)), Live::Absent);
     late.now = at(NOW + 115);
-    assert_eq!(decide(&late).effect, Effect::RemoveFinalizer, "120 s after the create was asked for");
+    assert_eq!(decide(&late).effect, Effect::Nothing, "one 404 is no proof, also 120 s after the create was asked for");
+    late.activity.absent_since = Some(at(NOW + 105));
+    assert_eq!(decide(&late).effect, Effect::RemoveFinalizer);
+    late.now = at(NOW + 114);
+    let early = decide(&late);
+    assert_eq!((early.effect, early.next), (Effect::Nothing, after(1)), "it may still come");
+    assert_eq!(early.remember, Some(Remember::Present), "the looks of the wait do not count");
 }
 
 #[test]
