@@ -7,7 +7,7 @@ use super::authorization::kept_of_cookies;
 use super::key::{self, Key, Kind};
 use super::scan::{Program, Scanner};
 use super::value::{self, MaskEnd, UnquotedValue};
-use super::window::{Place, Step};
+use super::window::{LOOKBEHIND, Place, Step};
 use super::{Rule, class};
 
 /// Words that a name and its value follow.
@@ -57,9 +57,9 @@ impl Scanner {
                 .iter()
                 .any(|word| line.windows(word.len()).any(|w| w == *word))
         };
-        let identified = by && previous.to_ascii_lowercase().ends_with(b"identified");
+        let identified = by && key::trim_breaks(before).to_ascii_lowercase().ends_with(b"identified");
         let word = content.iter().take_while(|b| !b"\"'".contains(b)).all(u8::is_ascii_alphabetic);
-        let told = |quote| quote == b'\'' || !word || last.starts_with(b"B") || account();
+        let told = |quote| quote == b'\'' || !word || last.starts_with(b"B") || account() || sets_password(place);
         let sql = opening.quote.is_some_and(|(quote, _)| password || identified && told(quote));
         let netrc = password && {
             let login = key::tail(previous, |b| !b.is_ascii_whitespace());
@@ -193,6 +193,21 @@ impl Scanner {
         (digit && value::plausible(&key, found, true, &[]))
             .then(|| self.mask(1 + opening.skip, MaskEnd::Quote(quote, slashes), Rule::Assignment))
     }
+}
+
+/// Whether the statement of SQL up to here is one that gives an account a password, as far as it is in sight.
+fn sets_password(place: Place<'_>) -> bool {
+    let statement = key::tail(place.behind, |byte| byte != b';').to_ascii_lowercase();
+    // Behind the mask of another account of the statement.
+    let masked = !place.begins && place.behind.len() < LOOKBEHIND && statement.len() == place.behind.len();
+    let listed = || statement.iter().find(|byte| !b"\\\"'".contains(byte)) == Some(&b',');
+    let mut words = statement.split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let objects = [&b"user"[..], b"users", b"role", b"login", b"link", b"account", b"password"];
+    let verbs = [&b"create"[..], b"alter", b"set", b"replace"];
+    let granted = words.clone().any(|word| word == b"grant");
+    granted
+        || masked && listed()
+        || words.any(|word| verbs.contains(&word)) && words.any(|word| objects.contains(&word))
 }
 
 /// How far the password of a data source name is looked at.

@@ -46,6 +46,11 @@ impl Scanner {
         let after = text.get(sign..)?;
         let colon = signs == b":";
         let compared = signs.starts_with(b"==");
+        // In code: a shell has no blank there, and what is given to an option or a name in capitals is a value.
+        let assigned = signs == b"=" && after.starts_with(b" ") && !key.loud && !key.query;
+        if assigned && code::is_negation_or_list(after.get(..value::LOOK).unwrap_or(after).trim_ascii_start()) {
+            return None;
+        }
         match key.kind {
             Kind::Authorization => self.authorization(&key, sign, after),
             Kind::Cookie => self.cookie(sign, after, colon),
@@ -72,6 +77,9 @@ impl Scanner {
             let found = content.get(..len)?;
             // `assert 'secret' == 'hunter'`: what is compared with a text is another text.
             if ends(key, content, (quote, slashes)) || compared && key.quoted && !key.indexed {
+                return None;
+            }
+            if quote == b'`' && key.kind == Kind::Machine && code::is_path(found) {
                 return None;
             }
             let until = if tripled { MaskEnd::Tripled(quote) } else { MaskEnd::Quote(quote, slashes) };
@@ -106,6 +114,10 @@ impl Scanner {
         let len = bare.len(content);
         let (found, rest) = content.split_at_checked(len)?;
         if blank && (code::is_assigned(found, rest) || code::is_unpacked(behind, found, rest)) {
+            return None;
+        }
+        let object = key.name == "credentials" && key::trim_end(behind, b" \t").ends_with(b"credentials");
+        if colon && object && rest.first() == Some(&b',') && code::is_property(found) {
             return None;
         }
         // `PASSWORD=:$NAME`, and what a part of a URL holds encoded, may be references.

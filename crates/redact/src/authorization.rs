@@ -6,7 +6,7 @@ use super::key::{self, Key, Kind};
 use super::scan::Scanner;
 use super::value::{self, MaskEnd, UnquotedValue};
 use super::window::{Place, Step};
-use super::{MASK, Rule, shape};
+use super::{MASK, Rule, shape, template};
 
 impl Scanner {
     pub(super) fn authorization(&mut self, key: &Key, sign: usize, after: &[u8]) -> Option<Step> {
@@ -74,6 +74,12 @@ impl Scanner {
         let rest = text.get(word.len()..)?;
         let blanks = rest.iter().take(8).take_while(|b| **b == b' ').count();
         let after = rest.get(blanks..)?;
+        // What is joined in a template: its texts are secrets, its variables none.
+        if let Some(inner) = after.strip_prefix(b"${").filter(|_| blanks > 0) {
+            let (from, until) = template::texts(inner)?;
+            self.password = Some((word.len() + blanks + 2 + from, until));
+            return Some(Step::Keep(word.len()));
+        }
         let run = |more: &[u8]| after.iter().take_while(|b| b.is_ascii_alphanumeric() || more.contains(b)).count();
         let len = if bearer {
             run(b"-._~+/=,")

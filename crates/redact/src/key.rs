@@ -349,7 +349,7 @@ pub(super) fn kind(name: &str, query: bool) -> Option<Kind> {
 }
 
 /// The words of a name in small letters: cut at `_`, `-`, `.` and before capitals.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut chars = name.chars().peekable();

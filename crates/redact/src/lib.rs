@@ -22,6 +22,7 @@ mod plain;
 mod registered;
 mod scan;
 mod shape;
+mod template;
 mod trace;
 mod value;
 mod window;

@@ -4,7 +4,7 @@
 //! run that does not count does not count either, which keeps a second redaction from finding more than the first.
 //! Numbers, hexadecimal digests, UUIDs, paths and long names do not count.
 
-use super::class;
+use super::{class, key};
 
 /// How many characters are looked at together.
 const SPAN: usize = 32;
@@ -16,9 +16,9 @@ pub(super) fn run_len(text: &[u8]) -> usize {
     if len >= SPAN { len + padding } else { len }
 }
 
-/// Whether a run looks random somewhere. A revision in a path says nothing of what stands beside it.
-pub(super) fn is_opaque(mut run: &[u8]) -> bool {
-    while let Some((before, after)) = around_revision(run) {
+/// Whether a run looks random somewhere. A revision in a path says nothing of what stands beside it; `behind` is what stands before.
+pub(super) fn is_opaque(mut run: &[u8], behind: &[u8]) -> bool {
+    while let Some((before, after)) = around_revision(run, behind) {
         if is_random(before) {
             return true;
         }
@@ -27,18 +27,51 @@ pub(super) fn is_opaque(mut run: &[u8]) -> bool {
     is_random(run)
 }
 
-/// What stands before and behind the first part of a path that is a digest of 40 or 64 digits, as Git writes them.
-fn around_revision(run: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Parts of a path that a revision follows.
+const BEFORE_REVISION: [&[u8]; 12] = [
+    b"archive",
+    b"blame",
+    b"blob",
+    b"commit",
+    b"commits",
+    b"raw",
+    b"rev",
+    b"revision",
+    b"src",
+    b"tarball",
+    b"tree",
+    b"zipball",
+];
+/// Words for a revision or a digest, and what names of them end with.
+const REVISION: [&[u8]; 7] = [b"checksum", b"commit", b"digest", b"rev", b"revision", b"sha1", b"sha256"];
+
+/// Whether a word for a revision stands before it: `revision: `, `"gitCommit": "`, `blob/`.
+fn names_revision(behind: &[u8]) -> bool {
+    let text = key::trim_end(behind, b" \t\"'=:");
+    let word = key::tail(text, |byte| byte.is_ascii_alphanumeric()).to_ascii_lowercase();
+    if text.len() < behind.len() {
+        return REVISION.iter().any(|name| word.ends_with(name));
+    }
+    let part = behind
+        .strip_suffix(b"/")
+        .map(|text| key::tail(text, |byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)));
+    part.is_some_and(|part| BEFORE_REVISION.contains(&part))
+}
+
+/// What stands before and behind the first part of a path that is a revision: 40 or 64 digits, as Git writes them, behind a word for one.
+fn around_revision<'r>(run: &'r [u8], behind: &[u8]) -> Option<(&'r [u8], &'r [u8])> {
     if run.len() <= SPAN {
         return None;
     }
-    let mut at = 0;
+    let (mut at, mut before): (usize, Option<&[u8]>) = (0, None);
     for part in run.split(|byte| *byte == b'/') {
         let end = at + part.len();
-        if matches!(part.len(), 40 | 64) && part.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b)) {
+        let digest =
+            matches!(part.len(), 40 | 64) && part.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
+        if digest && before.map_or_else(|| names_revision(behind), |word| BEFORE_REVISION.contains(&word)) {
             return Some((run.get(..at)?, run.get(end..)?));
         }
-        at = end + 1;
+        (at, before) = (end + 1, Some(part));
     }
     None
 }
@@ -152,11 +185,12 @@ mod tests {
 
     #[test]
     fn a_run_counts_from_32_characters_that_mix() {
-        assert!(is_opaque(RANDOM));
-        assert!(!is_opaque(&RANDOM[1..]), "31 are too few");
+        assert!(is_opaque(RANDOM, b""));
+        assert!(!is_opaque(&RANDOM[1..], b""), "31 are too few");
         let words = b"thisIsAVeryLongNameOfSomething12";
-        assert!(!is_opaque(words));
-        assert!(is_opaque(&[words, RANDOM].concat()) && is_opaque(&[RANDOM, words].concat()), "a part of it counts");
+        assert!(!is_opaque(words, b""));
+        let parts = [[words, RANDOM].concat(), [RANDOM, words].concat()];
+        assert!(parts.iter().all(|run| is_opaque(run, b"")), "a part of it counts");
     }
 
     /// Small letters, capitals, digits and others of 32 characters, as mixed as they can be.

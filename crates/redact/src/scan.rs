@@ -270,7 +270,7 @@ impl Scanner {
                 run = run.split(|b| *b == b'/').next().unwrap_or(run);
             }
             let run = run.get(..shape::until_mask(run)).unwrap_or_default();
-            if opaque::is_opaque(run) && !is_call(run, text) && !is_encoded_word(run, place) {
+            if opaque::is_opaque(run, place.behind) && !is_call(run, text) && !is_encoded_word(run, place) {
                 match data::of(run, text).filter(|_| !in_url) {
                     Some(Data::Run) => return self.keep(b"+/_-="),
                     Some(Data::Lines(width)) => {

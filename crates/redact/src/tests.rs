@@ -14,6 +14,7 @@ mod blocks;
 mod bounds;
 mod headers;
 mod keys;
+mod lookalikes;
 mod machine;
 mod ordinary;
 mod quotes;

@@ -3,7 +3,7 @@
 //! A reference to a secret (`$TOKEN`, `{{ password }}`), a type, a call or the name of another value is none. In doubt it
 //! is one. Must not look further than the place it is given.
 
-use super::code::{is_expression, is_small_number, is_word_or_path};
+use super::code::{self, is_expression, is_small_number};
 use super::key::{self, Key, Kind};
 use super::{MASK, class, opaque, shape};
 
@@ -195,6 +195,8 @@ const KEYWORDS: &str = " and any arg args argument as bool boolean bytes const c
     redacted required response result self sensitive set should str string text the this to too true \
     type unchanged undefined unexpected unknown unset use used using valid value var void was will \
     with wrong yes you your ";
+/// Those of them that a phrase may begin with.
+const CODE_WORDS: [&str; 5] = ["argument", "as", "flag", "if", "options"];
 /// Longer than any of them.
 const LONGEST_KEYWORD: usize = 12;
 
@@ -252,11 +254,8 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
     if !quoted && value.starts_with(['{', '[']) && value.ends_with(':') {
         return false;
     }
-    // An object, a mode: `credentials: kEnumerableProperty`.
-    if !quoted && key.name.ends_with("credentials") && value.bytes().all(|b| b.is_ascii_alphabetic()) {
-        return false;
-    }
-    if quoted && is_word_or_path(value) {
+    let colour = key.kind == Kind::Machine && !key.loud && code::is_colour(value);
+    if quoted && (code::is_word(value) || colour) {
         return false;
     }
     // The quote closed something: `log('token:', token)`.
@@ -274,22 +273,29 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         // A sentence about the secret, not the secret.
         let sentence =
             value.split_whitespace().filter(|w| w.chars().all(|c| c.is_alphabetic() || ".,?!:'".contains(c))).count();
-        let about = value.split_whitespace().any(speaks_of_a_secret);
+        let about = value.split_whitespace().any(|word| speaks_of_a_secret(word, key.loud));
         // A phrase may be a password: only what begins or speaks as prose about one is none.
         let prose = match key.kind {
             // What a setting is given is its value, whatever it says.
             Kind::Human if key.setting => false,
-            Kind::Human => about || lower.split_whitespace().next().is_some_and(is_keyword),
+            Kind::Human => {
+                let first = lower.split_whitespace().next();
+                about || first.is_some_and(|word| is_keyword(word) && !CODE_WORDS.contains(&word))
+            }
             Kind::Machine | Kind::Authorization | Kind::Cookie => true,
         };
         // A mask may stand where words of the sentence stood.
         return !(prose && (sentence >= 2 || value.contains(MASK)));
     }
+    // A digest is public where it is called one, and a key elsewhere.
+    if matches!(value.len(), 40 | 64) && value.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return true;
+    }
     let digit = value.bytes().any(|b| b.is_ascii_digit());
     let name = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:$>".contains(&b));
     // `password: Secret77`: alone in its line a name of a person's secret is followed by a value.
     let chosen = digit && key.kind == Kind::Human && key.line;
-    let naming = name && !chosen && NAMING.iter().any(|n| lower.contains(n)) && !(digit && value.len() > 24);
+    let naming = name && !chosen && names_a_secret(&lower, key.loud) && !(digit && value.len() > 24);
     if quoted {
         return (!naming || digit) && (key.kind == Kind::Human || key.query || is_random_enough(value, digit));
     }
@@ -305,7 +311,9 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
         return false;
     }
     match key.kind {
-        Kind::Human => digit || !name || value.contains('-') || is_whole(key, value, after),
+        Kind::Human => {
+            digit || !name || value.contains('-') || code::holds_jumble(value) || is_whole(key, value, after)
+        }
         Kind::Machine => is_random_enough(value, digit),
         Kind::Authorization | Kind::Cookie => true,
     }
@@ -315,18 +323,24 @@ pub(super) fn plausible(key: &Key, value: &[u8], quoted: bool, after: &[u8]) -> 
 const SOURCES: [&str; 9] = ["files", "compat", "db", "systemd", "nis", "nisplus", "ldap", "sss", "hesiod"];
 
 /// A plain word for a secret. Only one that no rule masks counts: else the text would read otherwise the second time.
-fn speaks_of_a_secret(word: &str) -> bool {
+fn speaks_of_a_secret(word: &str, loud: bool) -> bool {
     let word = word.trim_matches(|c: char| ".,;:!?'\"()`".contains(c));
     let head = word.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or(word);
     let plain = word.len() <= 24 && head.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    plain && NAMING.iter().any(|name| word.to_ascii_lowercase().contains(name))
+    plain && names_a_secret(&word.to_ascii_lowercase(), loud)
+}
+
+/// Whether a part of a word is that of a name. Behind a name in capitals `private_key` is none: no type stands there.
+fn names_a_secret(word: &str, loud: bool) -> bool {
+    NAMING.iter().any(|name| word.contains(name) && !(loud && *name == "private_key"))
 }
 
 /// A plain word is taken for a password where it is all that is said: `password: hunter`, not `token: unexpected end`.
 fn is_whole(key: &Key, value: &str, after: &[u8]) -> bool {
     let ends = after.iter().find(|b| !matches!(b, b' ' | b'\t' | b'\r')).is_none_or(|b| b"\n,}#&".contains(b));
-    let typed =
-        value.starts_with(|c: char| c.is_ascii_uppercase()) && !value.ends_with(|c: char| c.is_ascii_uppercase());
+    let typed = value.starts_with(|c: char| c.is_ascii_uppercase())
+        && !value.ends_with(|c: char| c.is_ascii_uppercase())
+        && code::is_words(value);
     // `a.user, a.password = user, password` in code.
     let member = key.item && !key.first && key.name.contains('.');
     value.len() > 2 && ((key.first || key.item) && ends && !typed && !member)
@@ -343,7 +357,7 @@ fn is_random_enough(value: &str, digit: bool) -> bool {
         return false;
     }
     let short = value.len() < 6;
-    let words = value.bytes().all(|b| b.is_ascii_lowercase() || b"_-.".contains(&b));
+    let words = value.bytes().all(|b| b.is_ascii_lowercase() || b"_-.".contains(&b)) && !code::holds_jumble(&value);
     !short && (digit || (upper > 3 && lower && value.len() >= 12) || (value.len() >= 24 && !words))
 }
 
@@ -433,7 +447,11 @@ pub(super) fn is_encoded_reference(value: &[u8]) -> bool {
 pub(super) fn holds_token(text: &[u8]) -> bool {
     let begins =
         |at: &usize| at.checked_sub(1).and_then(|at| text.get(at)).is_none_or(|byte| !class::is(*byte, class::WORD));
-    let token = |at: usize| text.get(at..).is_some_and(|rest| shape::find(rest).is_some() || opaque::is_opaque(rest));
+    let token = |at: usize| {
+        text.get(at..).is_some_and(|rest| {
+            shape::find(rest).is_some() || opaque::is_opaque(rest, text.get(..at).unwrap_or_default())
+        })
+    };
     (0..text.len()).filter(begins).any(token)
 }
 

@@ -2,6 +2,25 @@
 
 use super::*;
 
+/// What stands in code, and in SQL, behind the name of a secret.
+const CODE: [&str; 15] = [
+    "Basic ${f(",
+    "Bearer ${",
+    "`",
+    "${",
+    ")",
+    " + ",
+    "create user ",
+    "grant ",
+    "blob/",
+    "commit ",
+    " = !",
+    " = [a.b",
+    "credentials",
+    "a::b",
+    ", b = ",
+];
+
 fn piece() -> impl Strategy<Value = String> {
     let known = prop_oneof![
         proptest::sample::select(vec![
@@ -89,9 +108,11 @@ fn piece() -> impl Strategy<Value = String> {
             "]",
         ])
         .prop_map(str::to_owned),
+        proptest::sample::select(&CODE[..]).prop_map(str::to_owned),
         "[A-Za-z0-9+/]{1,45}",
         "[a-z]{1,9}",
         "[0-9a-f]{8,40}",
+        "[0-9a-f]{40}",
         any::<char>().prop_map(String::from),
     ];
     known
