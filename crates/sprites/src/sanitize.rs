@@ -12,7 +12,7 @@ pub struct ProviderText(String);
 
 impl ProviderText {
     /// Cuts and escapes; `secret`, if given, is removed wherever it stands.
-    pub(super) fn new(text: &str, secret: Option<&str>) -> Self {
+    pub fn new(text: &str, secret: Option<&str>) -> Self {
         let text = text.trim();
         match secret.filter(|secret| !secret.is_empty() && text.contains(secret)) {
             Some(secret) => Self(harmless(&text.replace(secret, "[redacted]"))),

@@ -20,41 +20,25 @@ use tokio::{
 
 use super::{
     collect,
-    place::{Limits, Place, RecoveryRequest, RecoveryWindow},
+    judge::{self, ExecEnd, Recovered},
+    place::{Limits, Place, RecoveryRequest},
 };
 use crate::{
     controllers::{context::Context, state::executions::Finished},
     kubernetes::{apply::within, object_key::ObjectKey},
     lockdown::{kill, trusted::trusted},
 };
-use api::{SandboxSession, reasons::Evidence};
+use api::SandboxSession;
 use redact::LOOKAHEAD;
 use rules::{
-    outcome::{self, Outcome, Stop},
+    outcome::{Outcome, Stop},
     output::{Capture, Captured, Source},
     runner::{self, Guard},
 };
 use sprites::{Awake, ExecEvent, Priority};
 
-/// How long after a Run's own deadline its end may still be looked for.
-const GRACE: Duration = Duration::from_secs(30);
-/// How long at least, from when we began: after an outage the deadline may have passed long ago.
-const AT_LEAST: Duration = Duration::from_mins(1);
-/// The same for a command whose connection was lost: what went before has taken some of those 30 s.
-const SHORT: Duration = Duration::from_secs(25);
 const PAUSE: Duration = Duration::from_secs(2);
 const TRUSTED: Duration = Duration::from_secs(15);
-
-/// How an exec session was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExecEnd {
-    /// There was none any more.
-    Gone,
-    /// With this exit frame.
-    Exit(u8),
-    /// Killed, and that confirmed.
-    Killed,
-}
 
 /// What one try showed.
 enum Attempt {
@@ -74,15 +58,8 @@ pub async fn adopt(
     let RecoveryRequest { place, limits, window, stopped, seen_started } = found;
     let begun = Instant::now();
     let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
-    // Negative once it is over: an adopter that begins late has less time left.
-    let left = |grace: Duration| {
-        let until = ends.checked_add(grace).unwrap_or(Timestamp::MAX);
-        begun + Duration::try_from(until.duration_since(context.now())).unwrap_or_default()
-    };
-    let deadline = match window {
-        RecoveryWindow::Short => left(SHORT),
-        RecoveryWindow::AfterOutage => left(GRACE).max(begun + AT_LEAST),
-    };
+    let now = context.now();
+    let deadline = begun + judge::recovery_deadline(window, ends, now);
     let adoption = Adoption {
         context: &context,
         key: &key,
@@ -90,7 +67,7 @@ pub async fn adopt(
         limits,
         stopped,
         seen_started,
-        ends: left(Duration::ZERO),
+        ends: begun + judge::left(ends, Duration::ZERO, now),
         killed: AtomicBool::new(false),
     };
     let mut why = "there was no time to look for its end";
@@ -168,27 +145,21 @@ impl Adoption<'_> {
             Ok(_) | Err(_) => return again("the guest gave no answer"),
         };
         let Some(guard) = guard else { return again("the guest gave an answer that says nothing") };
-        if guard == Guard::Never && self.seen_started {
-            return over(Outcome::unknown("it started, and the guest's record of that was taken away"));
-        }
         let (captured, duration) = match &guard {
             Guard::Never => (None, None),
             Guard::Started => (self.spool(&on, uid).await, None),
             Guard::Record { ran, .. } => (self.spool(&on, uid).await, u64::try_from(ran.as_millis()).ok()),
         };
-        let past_cap = captured.as_ref().is_some_and(|captured| captured.over_cap);
-        let killed = self.stopped.is_some() || self.killed.load(Ordering::Relaxed);
-        let asked = outcome::stop_that_counts(self.stopped.or(*stop.borrow()), killed, &guard);
-        let stop = asked.or(past_cap.then_some(Stop::OutputLimit));
-        // Killed without anybody's asking: its time was over.
-        let stop = stop.or((left == ExecEnd::Killed).then_some(Stop::Timeout));
-        let mut outcome = outcome::after_fence(&guard, stop, self.limits.timeout);
-        if let (Guard::Record { code, .. }, ExecEnd::Exit(exit)) = (&guard, left)
-            && *code == exit
-        {
-            outcome.evidence = Evidence::ExitFrame;
-        }
-        let incomplete = captured.is_none() || guard == Guard::Started;
+        let (outcome, incomplete) = judge::recovered(&Recovered {
+            guard: &guard,
+            end: left,
+            stopped: self.stopped,
+            asked: *stop.borrow(),
+            killed: self.killed.load(Ordering::Relaxed),
+            seen_started: self.seen_started,
+            over_cap: captured.as_ref().map(|captured| captured.over_cap),
+            timeout: self.limits.timeout,
+        });
         let finished = Finished { captured, incomplete, duration_ms: duration, ..self.over(outcome) };
         Attempt::Done(Box::new(finished))
     }

@@ -16,6 +16,7 @@ use super::{
     super::plan::{Start, Tool},
     adopt,
     collect::{limit_hit, stop_requested, store},
+    judge::{self, NotSent, Refusal},
     place::{Limits, Place, RecoveryRequest, RecoveryWindow},
     proved::Proved,
 };
@@ -30,12 +31,8 @@ use rules::{
     output::{Capture, Captured, Source},
     runner::{self, Launch},
 };
-use sprites::{Exec, ExecError, ExecEvent, ExecRequest, OnDrop};
+use sprites::{Exec, ExecEvent, ExecRequest, OnDrop};
 
-/// How old the read of the rules may be when the command is started.
-const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
-/// Attempts to open a connection, and the pauses between.
-const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 /// How much longer than the timeout the guest waits before it ends a script by itself.
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// How long a command lives on when our connection is lost, past its timeout.
@@ -83,8 +80,8 @@ pub async fn execute(
     };
     let exec = match open(&context, &request, &proved, &mut stop).await {
         Opened::Exec(exec) => exec,
-        Opened::Never(why) => return not_started(&context, &why),
-        Opened::Stopped(stop) => {
+        Opened::NotSent(NotSent::Never(why)) => return not_started(&context, &why),
+        Opened::NotSent(NotSent::Stopped(stop)) => {
             let outcome = Outcome::stopped_before_start(stop);
             return Finished { outcome, ..not_started(&context, "") };
         }
@@ -165,9 +162,7 @@ fn not_started(context: &Context, why: &str) -> Finished {
 enum Opened {
     Exec(Exec),
     /// The handshake was never sent.
-    Never(String),
-    /// It was to stop before the handshake was sent.
-    Stopped(Stop),
+    NotSent(NotSent),
     /// It may have been.
     Unknown,
 }
@@ -179,42 +174,26 @@ async fn open(
     proved: &Proved,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Opened {
-    let mut pauses = PAUSES.iter();
     // Tried again here and not below: between two tries the proof grows old, the Lease may go, a stop may come.
     let sprites = context.sprites.without_retries();
+    let mut tried = 0;
     loop {
-        if let Some(stop) = *stop.borrow() {
-            return Opened::Stopped(stop);
-        }
-        if proved.age() > PROOF_GOOD_FOR {
-            return Opened::Never("the proof of lockdown had become too old".to_owned());
-        }
-        if context.lease.ensure_time_left().is_err() {
-            return Opened::Never("the operator is about to lose its Lease".to_owned());
-        }
-        // No later than the proof is good for.
-        let left = PROOF_GOOD_FOR.saturating_sub(proved.age());
-        let error = match sprites.within(left).exec(&proved.on, request).await {
+        let asked = *stop.borrow();
+        let within = match judge::may_send(asked, proved.age(), context.lease.ensure_time_left().is_ok()) {
+            Ok(within) => within,
+            Err(why) => return Opened::NotSent(why),
+        };
+        let error = match sprites.within(within).exec(&proved.on, request).await {
             Ok(exec) => return Opened::Exec(exec),
             Err(error) => error,
         };
         tracing::warn!(%error, "an exec could not be opened");
-        match error {
-            // Not sent, or refused for now with 429: the limiter holds the next try back for as long as the platform asks.
-            ExecError::NotStarted(error) | ExecError::Refused(error @ sprites::Error::RateLimited { .. })
-                if !error.is_capacity() =>
-            {
-                match pauses.next() {
-                    Some(pause) => sleep(*pause).await,
-                    None => return Opened::Never(format!("the platform could not be reached ({})", error.kind())),
-                }
-            }
-            // A gateway may answer for a command that already runs; any other refusal started nothing.
-            error if error.may_have_started() => return Opened::Unknown,
-            ExecError::NotStarted(error) | ExecError::Refused(error) | ExecError::Unknown(error) => {
-                return Opened::Never(format!("the platform refused the exec ({})", error.kind()));
-            }
+        match judge::after_refusal(&error, tried) {
+            Refusal::Again(pause) => sleep(pause).await,
+            Refusal::Never(why) => return Opened::NotSent(NotSent::Never(why)),
+            Refusal::Unknown => return Opened::Unknown,
         }
+        tried += 1;
     }
 }
 
@@ -296,11 +275,9 @@ impl RunningExec<'_> {
         }
     }
 
-    /// After an end that was not the script's own: whether nothing of it is left. Its runner may have been killed before it
-    /// could sweep.
+    /// After an end that was not the script's own: whether nothing of it is left.
     async fn swept(&self, end: &End) -> bool {
-        let own = end.exit.is_none() || (end.stop.is_none() && end.exit.is_some_and(|code| code < 128));
-        if own {
+        if !judge::needs_sweep(end.exit, end.stop) {
             return true;
         }
         matches!(timeout(SWEEP, kill::kill(&self.context.sprites, self.place)).await, Ok(Ok(true)))
