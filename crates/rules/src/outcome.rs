@@ -18,8 +18,10 @@ pub enum Stop {
     Cancel,
     /// The cluster-wide switch is off.
     KillSwitch,
-    /// The session was suspended or held.
+    /// The session was suspended.
     Suspended,
+    /// An administrator put a hold on the session.
+    Held,
     /// The policy was suspended.
     PolicySuspended,
     /// The namespace was opted out.
@@ -37,7 +39,9 @@ impl Stop {
             Self::OutputLimit => (RunPhase::Failed, RunReason::OutputLimitExceeded),
             Self::Cancel => (RunPhase::Cancelled, RunReason::CancelRequested),
             Self::KillSwitch => (RunPhase::Cancelled, RunReason::KillSwitch),
-            Self::Suspended | Self::TenantDisabled => (RunPhase::Cancelled, RunReason::Suspended),
+            Self::Suspended => (RunPhase::Cancelled, RunReason::Suspended),
+            Self::Held => (RunPhase::Cancelled, RunReason::Held),
+            Self::TenantDisabled => (RunPhase::Cancelled, RunReason::TenantDisabled),
             Self::PolicySuspended => (RunPhase::Cancelled, RunReason::PolicySuspended),
             Self::Deleted => (RunPhase::Cancelled, RunReason::Deleted),
             Self::SessionDeleted => (RunPhase::Failed, RunReason::SessionDeleted),
@@ -53,6 +57,7 @@ impl Stop {
             Self::Cancel => "cancel was requested; the command was killed",
             Self::KillSwitch => "the cluster-wide switch was turned off; the command was killed",
             Self::Suspended => "the session was suspended; the command was killed",
+            Self::Held => "an administrator put a hold on the session; the command was killed",
             Self::PolicySuspended => "the policy was suspended; the command was killed",
             Self::TenantDisabled => "the namespace was opted out; the command was killed",
             Self::Deleted => "the Run was deleted; the command was killed",
@@ -102,6 +107,7 @@ impl Outcome {
             Stop::Cancel => "cancel was requested; nothing was started",
             Stop::KillSwitch => "the cluster-wide switch was turned off; nothing was started",
             Stop::Suspended => "the session was suspended; nothing was started",
+            Stop::Held => "an administrator put a hold on the session; nothing was started",
             Stop::PolicySuspended => "the policy was suspended; nothing was started",
             Stop::TenantDisabled => "the namespace was opted out; nothing was started",
             Stop::Deleted => "the Run was deleted; nothing was started",

@@ -110,7 +110,7 @@ fn conditions_tell_one_story(
     assert_eq!(before, if phase.is_terminal() { Some(false) } else { admitted });
 }
 
-const STOPS: [Option<Stop>; 10] = [
+const STOPS: [Option<Stop>; 11] = [
     None,
     Some(Stop::Timeout),
     Some(Stop::OutputLimit),
@@ -118,6 +118,7 @@ const STOPS: [Option<Stop>; 10] = [
     Some(Stop::KillSwitch),
     Some(Stop::Suspended),
     Some(Stop::PolicySuspended),
+    Some(Stop::Held),
     Some(Stop::TenantDisabled),
     Some(Stop::Deleted),
     Some(Stop::SessionDeleted),
@@ -172,7 +173,7 @@ fn whatever_an_exec_shows_has_one_sound_outcome() {
         }
     }
     // 256 codes after the marker and three codes of the runner before it, by stops and time.
-    assert_eq!((finals, adoptions), ((256 + 3) * 20, 257 * 40 - (256 + 3) * 20));
+    assert_eq!((finals, adoptions), ((256 + 3) * 22, 257 * 44 - (256 + 3) * 22));
 }
 
 #[rstest]
@@ -239,6 +240,7 @@ fn every_stop_says_what_stopped_it() {
         (Stop::KillSwitch, "switch"),
         (Stop::Suspended, "session was suspended"),
         (Stop::PolicySuspended, "policy was suspended"),
+        (Stop::Held, "hold on the session"),
         (Stop::TenantDisabled, "namespace"),
         (Stop::Deleted, "Run was deleted"),
         (Stop::SessionDeleted, "session was deleted"),
