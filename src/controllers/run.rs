@@ -7,12 +7,16 @@ mod act;
 mod decide;
 mod execution;
 mod finish;
+#[cfg(test)]
+mod fixtures;
 mod gate;
 mod gather;
 mod gather_live;
 mod observed;
 mod plan;
 mod report;
+#[cfg(test)]
+mod simulation;
 mod status;
 
 pub use report::is_warning;

@@ -53,10 +53,15 @@ async fn a_suspended_session_kills_and_refuses_and_a_held_one_too() {
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Suspended"));
     env.bash("r2", "s1", "echo never").await;
     assert_eq!(reason(&env.finished("r2").await), "SessionSuspended");
-    patch(json!({"spec": {"suspend": false}, "metadata": {"annotations": {"sprite-operator.io/hold": "incident 7"}}}))
-        .await;
-    env.bash("r3", "s1", "echo never").await;
-    assert_eq!(reason(&env.finished("r3").await), "SessionHeld");
+    patch(json!({"spec": {"suspend": false}})).await;
+    env.session_until("s1", |s| s.status.as_ref().is_some_and(|s| s.conditions.is_true("Ready"))).await;
+    env.bash("r3", "s1", "sleep 300").await;
+    env.running("r3").await;
+    patch(json!({"metadata": {"annotations": {"sprite-operator.io/hold": "incident 7"}}})).await;
+    let run = env.finished("r3").await;
+    assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Held"));
+    env.bash("r4", "s1", "echo never").await;
+    assert_eq!(reason(&env.finished("r4").await), "SessionHeld");
     assert_eq!(env.living().await.len(), 1, "its Sprite and files stay");
 }
 
@@ -85,7 +90,7 @@ async fn a_namespace_that_is_not_opted_in_gets_nothing() {
     let out = Patch::Merge(json!({"metadata": {"labels": {"sprite-operator.io/code-execution": "yes"}}}));
     namespaces.patch(&env.namespace, &PatchParams::default(), &out).await.unwrap();
     let run = env.finished("running").await;
-    assert_eq!((phase(&run), reason(&run)), ("Cancelled", "Suspended"), "what runs is killed: {}", message(&run));
+    assert_eq!((phase(&run), reason(&run)), ("Cancelled", "TenantDisabled"), "what runs is killed: {}", message(&run));
     env.session("s2", json!({})).await;
     env.session_until("s2", |s| {
         s.status.as_ref().and_then(|s| s.conditions.get("Ready")).is_some_and(|c| c.reason == "TenantNotEnabled")

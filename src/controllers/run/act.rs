@@ -63,6 +63,10 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan, proved: Option
             Ok(Next::Change)
         }
         Plan::Conclude(finished) => finish(context, &o, End::Executed(&finished)).await,
+        Plan::Forget => {
+            context.executions.forget(&o.key.uid);
+            Ok(Next::After(LOOK_AGAIN))
+        }
         Plan::DeleteSession => delete_session(context, &o).await,
         Plan::Expire => {
             let exactly = Preconditions { uid: Some(o.key.uid.clone()), resource_version: None };

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::jiff::SignedDuration;
 use kube::ResourceExt;
 
 use super::{
@@ -29,6 +30,11 @@ use api::{
 };
 use rules::outcome::Stop;
 
+/// How long a cache may show less than what we wrote.
+const CACHE_LAG: SignedDuration = SignedDuration::from_secs(30);
+/// When such a Run is looked at again, without a change before.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
 /// Decides.
 pub fn decide(o: &Observed) -> Plan {
     let status = o.run.status.clone().unwrap_or_default();
@@ -43,9 +49,12 @@ pub fn decide(o: &Observed) -> Plan {
 
 /// Over: nothing may change any more but the object itself.
 fn after_the_end(o: &Observed, status: &RunStatus) -> Plan {
-    if matches!(o.execution, Some(ExecutionView::Running(None))) {
+    match o.execution {
         // An end that somebody else wrote, by hand perhaps: what runs must not go on unseen.
-        return Plan::Stop(Stop::Deleted);
+        Some(ExecutionView::Running(None)) => return Plan::Stop(Stop::Deleted),
+        // One that was adopted because a cache said Running when it was long over, or whose end is seen by now.
+        Some(ExecutionView::Done(_) | ExecutionView::Concluded(_)) => return Plan::Forget,
+        Some(ExecutionView::Running(Some(_))) | None => {}
     }
     if let SessionView::Present(session) = &o.session
         && session.metadata.deletion_timestamp.is_none()
@@ -72,6 +81,11 @@ fn running(o: &Observed) -> Plan {
     match (&o.execution, stop) {
         (None, stop) => Plan::Adopt(stop),
         (Some(ExecutionView::Done(finished)), _) => Plan::Conclude(finished.clone()),
+        // What was read is older than the end that we wrote; unless somebody set the status back since.
+        (Some(ExecutionView::Concluded(at)), _) if o.now.duration_since(*at) < CACHE_LAG => {
+            Plan::Nothing(Next::After(LOOK_AGAIN))
+        }
+        (Some(ExecutionView::Concluded(_)), _) => Plan::Forget,
         (Some(ExecutionView::Running(None)), Some(stop)) => Plan::Stop(stop),
         (Some(ExecutionView::Running(_)), _) => Plan::Nothing(Next::Change),
     }
@@ -96,7 +110,10 @@ fn stop(o: &Observed) -> Option<Stop> {
         if session.metadata.deletion_timestamp.is_some() {
             return Some(Stop::SessionDeleted);
         }
-        if session.spec.suspend || session.annotations().contains_key(HOLD_ANNOTATION) {
+        if session.annotations().contains_key(HOLD_ANNOTATION) {
+            return Some(Stop::Held);
+        }
+        if session.spec.suspend {
             return Some(Stop::Suspended);
         }
     }

@@ -55,7 +55,7 @@ pub async fn finish(context: &Context, o: &Observed, end: End<'_>) -> Result<Nex
         Err(error) => return Err(error),
     }
     if matches!(end, End::Executed(_)) {
-        context.executions.forget(&o.key.uid);
+        context.executions.conclude(&o.key.uid, context.now());
     }
     report::announce(context, o, &new).await;
     Ok(Next::Change)

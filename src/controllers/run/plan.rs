@@ -50,6 +50,8 @@ pub enum Plan {
     Stop(Stop),
     /// Write how it ended.
     Conclude(Box<Finished>),
+    /// Its end is on record, and caches show it: forget its execution.
+    Forget,
     /// Delete the session that it had of its own.
     DeleteSession,
     /// Its time to live is over.
@@ -164,6 +166,7 @@ impl Plan {
             Self::Adopt(_) => "Adopt",
             Self::Stop(_) => "Stop",
             Self::Conclude(_) => "Conclude",
+            Self::Forget => "Forget",
             Self::DeleteSession => "DeleteSession",
             Self::Expire => "Expire",
             Self::Release => "Release",

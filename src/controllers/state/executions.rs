@@ -41,8 +41,17 @@ pub struct Finished {
 pub enum ExecutionView {
     /// It goes on; perhaps it was told to stop.
     Running(Option<Stop>),
-    /// It ended.
+    /// It ended; that has still to be written.
     Done(Box<Finished>),
+    /// Its end was written then; caches may not show it yet.
+    Concluded(Timestamp),
+}
+
+#[derive(Debug)]
+enum Progress {
+    Running,
+    Done(Box<Finished>),
+    Concluded(Timestamp),
 }
 
 #[derive(Debug)]
@@ -50,7 +59,7 @@ struct Entry {
     key: ObjectKey,
     session: String,
     stop: watch::Sender<Option<Stop>>,
-    done: Option<Box<Finished>>,
+    progress: Progress,
 }
 
 /// Who an execution is of.
@@ -93,7 +102,7 @@ impl Executions {
         if entries.contains_key(&key.uid) {
             return Err(NoSlot::Taken);
         }
-        if entries.len() >= MAX_EXECUTIONS {
+        if held(&entries) >= MAX_EXECUTIONS {
             return Err(NoSlot::Process);
         }
         if live(&entries, &session) >= in_session {
@@ -101,17 +110,18 @@ impl Executions {
         }
         let (stop, receiver) = watch::channel(None);
         let uid = key.uid.clone();
-        entries.insert(uid, Entry { key, session, stop, done: None });
-        self.metrics.set_executions(entries.len());
+        entries.insert(uid, Entry { key, session, stop, progress: Progress::Running });
+        self.metrics.set_executions(held(&entries));
         Ok(receiver)
     }
 
     /// What the execution of a Run shows, if there is one.
     pub fn view(&self, uid: &str) -> Option<ExecutionView> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.get(uid).map(|entry| match &entry.done {
-            Some(done) => ExecutionView::Done(done.clone()),
-            None => ExecutionView::Running(*entry.stop.borrow()),
+        entries.get(uid).map(|entry| match &entry.progress {
+            Progress::Running => ExecutionView::Running(*entry.stop.borrow()),
+            Progress::Done(done) => ExecutionView::Done(done.clone()),
+            Progress::Concluded(at) => ExecutionView::Concluded(*at),
         })
     }
 
@@ -133,23 +143,33 @@ impl Executions {
     pub fn finish(&self, uid: &str, finished: Finished) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get_mut(uid) {
-            entry.done = Some(Box::new(finished));
+            entry.progress = Progress::Done(Box::new(finished));
         }
     }
 
-    /// The end is written: nothing remains to be known of it.
+    /// The end is written: its output and its slot are given back. That there was one is remembered, so that a cache which
+    /// still says Running has nobody adopt it.
+    pub fn conclude(&self, uid: &str, now: Timestamp) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get_mut(uid) {
+            entry.progress = Progress::Concluded(now);
+        }
+        self.metrics.set_executions(held(&entries));
+    }
+
+    /// Nothing remains to be known of it.
     pub fn forget(&self, uid: &str) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.remove(uid);
-        self.metrics.set_executions(entries.len());
+        self.metrics.set_executions(held(&entries));
     }
 
     /// The end of a Run that is gone is of use to nobody.
     pub fn forget_done(&self, uid: &str) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.get(uid).is_some_and(|entry| entry.done.is_some()) {
+        if entries.get(uid).is_some_and(|entry| !entry.is_running()) {
             entries.remove(uid);
-            self.metrics.set_executions(entries.len());
+            self.metrics.set_executions(held(&entries));
         }
     }
 
@@ -161,7 +181,7 @@ impl Executions {
     /// The Runs whose commands go on in a session.
     pub fn runs_of(&self, session: &str) -> Vec<String> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.values().filter(|e| e.session == session && e.done.is_none()).map(|e| e.key.name.clone()).collect()
+        entries.values().filter(|e| e.session == session && e.is_running()).map(|e| e.key.name.clone()).collect()
     }
 
     /// Namespace and Run of every one.
@@ -171,8 +191,19 @@ impl Executions {
     }
 }
 
+impl Entry {
+    const fn is_running(&self) -> bool {
+        matches!(self.progress, Progress::Running)
+    }
+}
+
+/// How many take a slot of this process.
+fn held(entries: &HashMap<String, Entry>) -> usize {
+    entries.values().filter(|entry| !matches!(entry.progress, Progress::Concluded(_))).count()
+}
+
 fn live(entries: &HashMap<String, Entry>, session: &str) -> usize {
-    entries.values().filter(|e| e.session == session && e.done.is_none()).count()
+    entries.values().filter(|e| e.session == session && e.is_running()).count()
 }
 
 fn send(entry: &Entry, stop: Stop) {
@@ -204,6 +235,25 @@ mod tests {
         executions.forget("a");
         assert!(executions.reserve(owner("c", "s"), 2).is_ok());
         assert_eq!(executions.in_session("s"), 2);
+    }
+
+    #[test]
+    fn an_end_that_is_written_gives_its_slot_back_and_is_remembered_until_it_is_forgotten() {
+        let executions = Executions::new(Arc::new(Metrics::new(&[], &[], &[]).unwrap()));
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        for number in 0..MAX_EXECUTIONS {
+            drop(executions.reserve(owner(&number.to_string(), "s"), usize::MAX).unwrap());
+        }
+        assert_eq!(executions.reserve(owner("more", "s"), usize::MAX).unwrap_err(), NoSlot::Process);
+        executions.conclude("0", now);
+        assert!(matches!(executions.view("0"), Some(ExecutionView::Concluded(at)) if at == now));
+        assert_eq!(executions.reserve(owner("0", "s"), usize::MAX).unwrap_err(), NoSlot::Taken, "not once more");
+        assert!(executions.reserve(owner("more", "s"), usize::MAX).is_ok());
+        assert_eq!(executions.in_session("s"), MAX_EXECUTIONS);
+        executions.conclude("nobody", now);
+        executions.forget_done("0");
+        executions.forget_done("1");
+        assert!(executions.view("0").is_none() && executions.view("1").is_some());
     }
 
     #[test]

@@ -2,130 +2,27 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
-    jiff::Timestamp,
-};
-use kube::api::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use rstest::rstest;
 use serde_json::json;
 
 use super::*;
 use crate::{
     access::tenant::Tenant,
-    controllers::run::{
-        observed::{LiveRead, Source, session_name},
-        plan::{Need, Tool},
+    controllers::{
+        run::{
+            fixtures::{NOW, at, in_phase, live, named, observed, owner, policy, run, with_session},
+            observed::{LiveRead, Source},
+            plan::{Need, Tool},
+        },
+        state::executions::Finished,
     },
-    controllers::state::executions::Finished,
-    kubernetes::object_key::ObjectKey,
     lockdown::instance::LiveSprite,
-    policy::compile::compile,
 };
 use api::{
-    ExecutionPolicy, Run, SandboxSession,
     conditions::{ConditionUpdate, Conditions},
-    reasons::{SpritePhase, WaitingCause},
-    sandbox_session::{LockdownStatus, SandboxSessionStatus, SpriteStatus},
+    reasons::WaitingCause,
 };
-use rules::egress::{ReadRule, Rule, Ruleset};
-
-const NOW: i64 = 1_000_000;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
-
-fn run(spec: serde_json::Value) -> Run {
-    let mut run = Run::new("r", serde_json::from_value(spec).unwrap());
-    run.metadata.namespace = Some("n".into());
-    run.metadata.uid = Some("run-uid".into());
-    run.metadata.creation_timestamp = Some(Time(at(NOW - 1)));
-    run.metadata.finalizers = Some(vec![RUN_FINALIZER.into()]);
-    run
-}
-
-fn named() -> Run {
-    run(json!({"session": {"name": "s"}, "bash": {"command": "true"}}))
-}
-
-fn session() -> SandboxSession {
-    let token = format!("i:{}", Ruleset::deny_all().hash());
-    SandboxSession {
-        metadata: ObjectMeta { name: Some("s".into()), uid: Some("session-uid".into()), ..ObjectMeta::default() },
-        spec: serde_json::from_value(json!({"drive": "d", "conversation": "c"})).unwrap(),
-        status: Some(SandboxSessionStatus {
-            sprite: Some(SpriteStatus { name: "so-1".into(), id: Some("i".into()), ..SpriteStatus::default() }),
-            lockdown: Some(LockdownStatus { token: Some(token), nonce: Some("n".into()), ..LockdownStatus::default() }),
-            conditions: Conditions::default().merged(
-                vec![ConditionUpdate::new("Ready", true, "LockedDown")],
-                None,
-                at(1),
-            ),
-            ..SandboxSessionStatus::default()
-        }),
-    }
-}
-
-fn policy(name: &str, spec: &str) -> PolicyView {
-    let policy = ExecutionPolicy::new(name, serde_saphyr::from_str(spec).unwrap());
-    PolicyView::Ready(Arc::new(compile(&policy, false).unwrap()))
-}
-
-fn observed(run: Run) -> Observed {
-    Observed {
-        session_name: session_name(&run, &key()),
-        key: key(),
-        run: Arc::new(run),
-        session: SessionView::present(Arc::new(session())),
-        session_policy: policy("default", "{}"),
-        run_policy: None,
-        tenant: Tenant { enabled: true, terminating: false },
-        switch: Switch::On,
-        execution: None,
-        in_session: 0,
-        source: Source::Servers,
-        live: Some(LiveRead::Sprite(live())),
-        now: at(NOW),
-    }
-}
-
-fn key() -> ObjectKey {
-    ObjectKey { namespace: "n".into(), name: "r".into(), uid: "run-uid".into() }
-}
-
-/// The Sprite as it is on record: awake, ours, private, with the rules that were demanded.
-fn live() -> LiveSprite {
-    let read = |rule: &Rule| ReadRule { rule: rule.clone(), unknown: Vec::new() };
-    LiveSprite {
-        id: "i".into(),
-        ours: true,
-        state: Some(SpritePhase::Running),
-        url: None,
-        private: true,
-        region: None,
-        rules: Some(Ruleset::deny_all().rules().iter().map(read).collect()),
-    }
-}
-
-fn with_session(o: Observed, change: impl FnOnce(&mut SandboxSession)) -> Observed {
-    let mut session = session();
-    change(&mut session);
-    Observed { session: SessionView::present(Arc::new(session)), ..o }
-}
-
-fn in_phase(mut run: Run, phase: RunPhase) -> Run {
-    run.status = Some(RunStatus {
-        phase: Some(phase),
-        conditions: Conditions::default().merged(
-            vec![ConditionUpdate::new("Finished", phase.is_terminal(), "Completed")],
-            None,
-            at(NOW - 10),
-        ),
-        ..RunStatus::default()
-    });
-    run
-}
 
 /// What a plan comes to, in a word.
 fn word(plan: &Plan) -> String {
@@ -177,16 +74,6 @@ type Change = fn(Observed) -> Observed;
 #[case("its deadline passed", |o: Observed| Observed { now: at(NOW + 299), ..o }, "StartDeadlineExceeded")]
 fn the_gate_refuses_what_it_must(#[case] name: &str, #[case] change: Change, #[case] expected: &str) {
     assert_eq!(word(&decide(&change(observed(named())))), expected, "{name}");
-}
-
-fn owner(uid: &str) -> OwnerReference {
-    OwnerReference {
-        api_version: "sprite-operator.io/v1alpha1".into(),
-        kind: "Run".into(),
-        uid: uid.into(),
-        name: "x".into(),
-        ..OwnerReference::default()
-    }
 }
 
 #[rstest]
@@ -258,6 +145,7 @@ fn a_run_by_drive_makes_its_session_and_deletes_it_in_the_end() {
 #[case("switch off", Some(ExecutionView::Running(None)), |o: Observed| Observed { switch: Switch::Off, ..o }, "Stop KillSwitch")]
 #[case("switch unreadable kills nothing", Some(ExecutionView::Running(None)), |o: Observed| Observed { switch: Switch::Frozen, ..o }, "Nothing")]
 #[case("suspended", Some(ExecutionView::Running(None)), |o: Observed| with_session(o, |s| s.spec.suspend = true), "Stop Suspended")]
+#[case("held", Some(ExecutionView::Running(None)), |o: Observed| with_session(o, |s| drop(s.annotations_mut().insert(HOLD_ANNOTATION.into(), String::new()))), "Stop Held")]
 #[case("opted out", Some(ExecutionView::Running(None)), |o: Observed| Observed { tenant: Tenant { enabled: false, terminating: false }, ..o }, "Stop TenantDisabled")]
 #[case("session deleted", Some(ExecutionView::Running(None)), |o: Observed| with_session(o, |s| s.metadata.deletion_timestamp = Some(Time(at(1)))), "Stop SessionDeleted")]
 #[case("policy suspended", Some(ExecutionView::Running(None)), |o: Observed| Observed { session_policy: policy("x", "{suspend: true}"), ..o }, "Stop PolicySuspended")]
@@ -270,6 +158,23 @@ fn a_running_command_is_adopted_stopped_or_left(
 ) {
     let o = Observed { execution, ..observed(in_phase(named(), RunPhase::Running)) };
     assert_eq!(word(&decide(&change(o))), expected, "{name}");
+}
+
+/// A cache that lags behind our own write neither has the command adopted nor its end written twice; what stays behind is let go.
+#[rstest]
+#[case("written just now", RunPhase::Running, 0, "Nothing")]
+#[case("the cache is slow", RunPhase::Running, 29, "Nothing")]
+#[case("somebody set the status back", RunPhase::Running, 30, "Forget")]
+#[case("slower: not even Running is seen", RunPhase::Pending, 1, "Nothing")]
+#[case("seen", RunPhase::Succeeded, 1, "Forget")]
+fn an_end_that_was_written_is_waited_for(
+    #[case] name: &str,
+    #[case] phase: RunPhase,
+    #[case] ago: i64,
+    #[case] expected: &str,
+) {
+    let execution = Some(ExecutionView::Concluded(at(NOW - ago)));
+    assert_eq!(word(&decide(&Observed { execution, ..observed(in_phase(named(), phase)) })), expected, "{name}");
 }
 
 #[test]
@@ -371,6 +276,7 @@ fn every_plan_comes_from_a_row() {
             Plan::DeleteSession => 12,
             Plan::Expire => 13,
             Plan::Release => 14,
+            Plan::Forget => 15,
         }
     }
     let drive = || run(json!({"session": {"drive": "d"}, "bash": {"command": "true"}}));
@@ -404,6 +310,10 @@ fn every_plan_comes_from_a_row() {
         with_session(own, |s| s.metadata.owner_references = Some(vec![owner("run-uid")])),
         observed(short),
         observed(deleted),
+        Observed {
+            execution: Some(ExecutionView::Concluded(at(NOW))),
+            ..observed(in_phase(named(), RunPhase::Failed))
+        },
     ];
     let numbers: Vec<_> = rows.iter().map(|row| number(&decide(row))).collect();
     assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());

@@ -39,14 +39,14 @@ pub fn may_send(stop: Option<Stop>, proof_age: Duration, has_lease: bool) -> Res
     if let Some(stop) = stop {
         return Err(NotSent::Stopped(stop));
     }
-    if proof_age > PROOF_GOOD_FOR {
+    let Some(left) = PROOF_GOOD_FOR.checked_sub(proof_age) else {
         return Err(NotSent::Never("the proof of lockdown had become too old".to_owned()));
-    }
+    };
     if !has_lease {
         return Err(NotSent::Never("the operator is about to lose its Lease".to_owned()));
     }
     // No later than the proof is good for.
-    Ok(PROOF_GOOD_FOR - proof_age)
+    Ok(left)
 }
 
 /// What follows from an exec that could not be opened.
@@ -68,9 +68,8 @@ pub fn after_refusal(error: &ExecError, tried: usize) -> Refusal {
     }
     let cause = error.error();
     let again = match error {
-        ExecError::NotStarted(_) => !cause.is_capacity(),
         // Refused for now: the limiter holds the next try back for as long as the platform asks.
-        ExecError::Refused(Error::RateLimited { .. }) => !cause.is_capacity(),
+        ExecError::NotStarted(_) | ExecError::Refused(Error::RateLimited { .. }) => !cause.is_capacity(),
         ExecError::Refused(_) | ExecError::Unknown(_) => false,
     };
     match PAUSES.get(tried) {
