@@ -4,6 +4,8 @@
 
 mod act;
 mod decide;
+#[cfg(test)]
+mod fixtures;
 mod gather;
 mod needs;
 mod observed;
@@ -13,7 +15,7 @@ mod release;
 mod simulation;
 mod status;
 
-pub use act::TOLD;
+pub use status::TOLD;
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use crate::{
     },
     lockdown::{self, apply::Instance, instance::LiveSprite},
 };
-use api::{SandboxSession, SandboxSessionStatus, conditions::READY, names::SESSION_FINALIZER, reasons::SessionReason};
+use api::{SandboxSession, SandboxSessionStatus, names::SESSION_FINALIZER, reasons::SessionReason};
 use rules::outcome::Stop;
 use sprites::{CreateSprite, Priority, UrlSettings};
 
@@ -48,7 +48,7 @@ pub async fn act(context: &Context, o: &Observed, plan: Plan) -> Result<Next, Er
             if report.is_none() {
                 return Ok(next);
             }
-            report_draft(context, o, report).await.map(|()| activity_next(o, next))
+            report_draft(context, o, report).await.map(|()| status::activity_next(o, next))
         }
         Effect::AddFinalizer => {
             outdated_is_fine(finalizer::add(&api, o.session.as_ref(), SESSION_FINALIZER).await.map(drop))?;
@@ -120,14 +120,7 @@ async fn create(
     draft: StatusDraft,
 ) -> Result<Next, Error> {
     let session = Arc::new(apply::within(api.get(&o.key.name)).await?);
-    let recorded = session.status.as_ref().and_then(|s| s.sprite.as_ref());
-    let is_recorded = session.uid() == o.session.uid()
-        && session.metadata.deletion_timestamp.is_none()
-        && recorded.is_some_and(|sprite| sprite.name == name && sprite.id.is_none());
-    if !is_recorded {
-        return Ok(Next::Change);
-    }
-    let intended = recorded.cloned();
+    let Some(intended) = decide::still_intended(o, &session, &name) else { return Ok(Next::Change) };
     context.lease.ensure_time_left()?;
     let request = CreateSprite { name, labels: o.labels.to_vec(), url_settings: UrlSettings::private(), config: None };
     match context.sprites.sent_within(TO_BEGIN).create(&request).await {
@@ -137,7 +130,7 @@ async fn create(
                 // Created under our name, yet without our labels: look again, the name may be somebody else's.
                 return Ok(Next::After(std::time::Duration::from_secs(2)));
             }
-            let before = StatusDraft { sprite: intended, ..draft };
+            let before = StatusDraft { sprite: Some(intended), ..draft };
             report(context, o, &session, plan::created(before, live)).await?;
             Ok(Next::Change)
         }
@@ -183,17 +176,6 @@ fn outdated_is_fine(result: Result<(), kube::Error>) -> Result<(), Error> {
     }
 }
 
-/// Activity that waits for its turn brings us back when it comes.
-fn activity_next(o: &Observed, next: Next) -> Next {
-    let Some(written) = o.activity.activity_written.filter(|_| o.activity.last_active.is_some()) else { return next };
-    let left = status::ACTIVITY_INTERVAL - o.now.as_second().saturating_sub(written.as_second());
-    let wait = std::time::Duration::from_secs(left.max(1).unsigned_abs());
-    match next {
-        Next::After(delay) => Next::After(delay.min(wait)),
-        Next::Change => Next::After(wait),
-    }
-}
-
 /// Writes the status when it says something new.
 async fn report(context: &Context, o: &Observed, session: &SandboxSession, draft: StatusDraft) -> Result<(), Error> {
     let old = session.status.clone().unwrap_or_default();
@@ -204,40 +186,18 @@ async fn report(context: &Context, o: &Observed, session: &SandboxSession, draft
     let target = Target::of(session)?;
     let _: SandboxSession = apply::status(&context.client, &target, &new).await?;
     if status::activity_due(o) {
-        let (runs, active) = (o.activity.runs, o.activity.last_active);
-        context.activities.update(&o.key.uid, |activity| {
-            activity.runs = activity.runs.saturating_sub(runs);
-            if activity.last_active == active {
-                activity.last_active = None;
-            }
-            activity.activity_written = Some(o.now);
-        });
+        context.activities.update(&o.key.uid, |activity| status::activity_written(o, activity));
     }
     announce(context, session, &old, &new).await;
     Ok(())
 }
 
-/// Transitions that people wait for or must know of, and whether these are warnings.
-pub const TOLD: [(SessionReason, bool); 8] = [
-    (SessionReason::LockedDown, false),
-    (SessionReason::RulesDiffer, true),
-    (SessionReason::UrlPublic, true),
-    (SessionReason::LockdownLost, true),
-    (SessionReason::NotOurs, true),
-    (SessionReason::PlatformCapacity, true),
-    (SessionReason::PlatformDenied, true),
-    (SessionReason::SecretMissing, true),
-];
-
-/// One Event and one log line a transition of [`TOLD`].
+/// One Event and one log line a transition that is announced.
 async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSessionStatus, new: &SandboxSessionStatus) {
-    let reason = |status: &SandboxSessionStatus| status.conditions.get(READY).map(|c| c.reason.clone());
-    let ready = new.conditions.get(READY);
-    let (Some(condition), true) = (ready, reason(old) != reason(new)) else { return };
-    let Some((word, warning)) = TOLD.iter().find(|(word, _)| word.as_str() == condition.reason) else { return };
+    let Some((condition, word, warning)) = status::announced(old, new) else { return };
     context.metrics.session_transition(word.as_str());
     let (namespace, name) = (session.namespace().unwrap_or_default(), session.name_any());
-    if *warning {
+    if warning {
         tracing::warn!(
             namespace,
             session = name,
@@ -247,6 +207,6 @@ async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSess
         );
     }
     let notice =
-        Notice { warning: *warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
+        Notice { warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
     events::publish(context, session.object_ref(&()), notice).await;
 }

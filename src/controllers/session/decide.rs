@@ -24,7 +24,7 @@ use crate::{
     policy::{compile::Compiled, view::PolicyView},
 };
 use api::{
-    SandboxSessionStatus,
+    SandboxSession, SandboxSessionStatus,
     names::{HOLD_ANNOTATION, SESSION_FINALIZER},
     reasons::{SessionPhase, SessionReason, SpritePhase},
     sandbox_session::{LockdownStatus, SpriteStatus},
@@ -128,6 +128,13 @@ pub fn decide(o: &Observed) -> Plan {
         (Some(id), Live::NotAsked) => reconcile_existing(o, &status, id, None, obstacle),
         (Some(id), Live::Present(live)) => reconcile_existing(o, &status, id, Some(live), obstacle),
     }
+}
+
+/// The Sprite that is to be asked for, if the newest version of the session still says so.
+pub fn still_intended(o: &Observed, newest: &SandboxSession, name: &str) -> Option<SpriteStatus> {
+    let same = newest.uid() == o.session.uid() && newest.metadata.deletion_timestamp.is_none();
+    let recorded = newest.status.as_ref()?.sprite.as_ref()?;
+    (same && recorded.name == name && recorded.id.is_none()).then(|| recorded.clone())
 }
 
 /// Records that a Sprite of this name will be asked for.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    needs::{needs_policy_read, sprite_to_observe},
+    needs::{needs_policy_read, priority, sprite_to_observe},
     observed::{Live, NoAnswer, Observed, Timing},
 };
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
 };
 use api::SandboxSession;
 use rules::session_name::{self, SessionKey};
-use sprites::Priority;
 
 /// Gathers.
 pub async fn gather(context: &Context, session: Arc<SandboxSession>, key: ObjectKey) -> Observed {
@@ -48,14 +47,7 @@ pub async fn gather(context: &Context, session: Arc<SandboxSession>, key: Object
         key,
     };
     if let Some(name) = sprite_to_observe(&observed) {
-        let priority = if observed.session.metadata.deletion_timestamp.is_some() {
-            Priority::Delete
-        } else if observed.wanted() {
-            Priority::Lockdown
-        } else {
-            Priority::Verify
-        };
-        let sprites = context.sprites.with_priority(priority);
+        let sprites = context.sprites.with_priority(priority(&observed));
         observed.live = look(&sprites, &name, &observed.labels, needs_policy_read(&observed)).await;
     }
     observed

@@ -3,6 +3,7 @@
 //! Must not ask for what would wake a Sprite that sleeps.
 
 use rules::lockdown::{Assessment, Recorded, assess};
+use sprites::Priority;
 
 use super::{
     observed::Observed,
@@ -36,3 +37,17 @@ pub fn sprite_to_observe(o: &Observed) -> Option<String> {
 pub fn needs_policy_read(o: &Observed) -> bool {
     o.session.metadata.deletion_timestamp.is_none() && status(o).lockdown.is_some_and(|l| l.token.is_some())
 }
+
+/// How urgent it is.
+pub fn priority(o: &Observed) -> Priority {
+    if o.session.metadata.deletion_timestamp.is_some() {
+        Priority::Delete
+    } else if o.wanted() {
+        Priority::Lockdown
+    } else {
+        Priority::Verify
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -126,3 +126,6 @@ impl fmt::Display for NoAnswer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -222,3 +222,6 @@ pub fn at_capacity(before: &StatusDraft) -> StatusDraft {
         ..before.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

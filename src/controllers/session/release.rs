@@ -81,3 +81,6 @@ pub fn release(o: &Observed) -> Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     decide::{after_destroy, after_lock, decide},
+    fixtures::policy,
     needs::{needs_policy_read, sprite_to_observe},
     observed::{Live, NoAnswer, Observed, Timing},
     plan::{self, Effect, Lock, Plan, StatusDraft, Then},
@@ -19,10 +20,10 @@ use crate::{
     controllers::{driver::Next, state::session_activity::SessionActivity},
     kubernetes::object_key::ObjectKey,
     lockdown::{apply::LockFailure, instance::LiveSprite},
-    policy::{compile::compile, view::PolicyView},
+    policy::view::PolicyView,
 };
 use api::{
-    ExecutionPolicy, SandboxSession,
+    SandboxSession,
     names::SESSION_FINALIZER,
     reasons::{SessionPhase, SpritePhase},
     sandbox_session::LockdownStatus,
@@ -67,11 +68,6 @@ struct World {
     /// There was a 404 for a Sprite that is there; the platform does so once, not twice, before it is seen again.
     lied: bool,
     released: bool,
-}
-
-fn policy(spec: &str) -> PolicyView {
-    let policy = ExecutionPolicy::new("default", serde_saphyr::from_str(spec).unwrap());
-    PolicyView::Ready(Arc::new(compile(&policy, false).unwrap()))
 }
 
 fn read(rules: &Ruleset) -> Vec<ReadRule> {

@@ -1,9 +1,15 @@
 //! The status of a `SandboxSession`. Pure.
 
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use std::time::Duration;
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
 use kube::ResourceExt;
 
 use super::{observed::Observed, plan::StatusDraft};
+use crate::controllers::{driver::Next, state::session_activity::SessionActivity};
 use api::{
     SandboxSessionStatus,
     conditions::{CONTAINED, ConditionStatus, ConditionUpdate, DATA_LOST, LOCKED_DOWN, READY, RECONCILING, STALLED},
@@ -18,6 +24,48 @@ pub const ACTIVITY_INTERVAL: i64 = 30;
 pub fn activity_due(o: &Observed) -> bool {
     let written = o.activity.activity_written.map_or(i64::MAX, |at| o.now.as_second().saturating_sub(at.as_second()));
     o.activity.last_active.is_some() && written >= ACTIVITY_INTERVAL
+}
+
+/// What was written of activity is remembered no more; what came up meanwhile is.
+pub fn activity_written(o: &Observed, activity: &mut SessionActivity) {
+    activity.runs = activity.runs.saturating_sub(o.activity.runs);
+    if activity.last_active == o.activity.last_active {
+        activity.last_active = None;
+    }
+    activity.activity_written = Some(o.now);
+}
+
+/// Activity that waits for its turn brings us back when it comes.
+pub fn activity_next(o: &Observed, next: Next) -> Next {
+    let Some(written) = o.activity.activity_written.filter(|_| o.activity.last_active.is_some()) else { return next };
+    let left = ACTIVITY_INTERVAL - o.now.as_second().saturating_sub(written.as_second());
+    let wait = Duration::from_secs(left.max(1).unsigned_abs());
+    match next {
+        Next::After(delay) => Next::After(delay.min(wait)),
+        Next::Change => Next::After(wait),
+    }
+}
+
+/// Transitions that people wait for or must know of, and whether these are warnings.
+pub const TOLD: [(SessionReason, bool); 8] = [
+    (SessionReason::LockedDown, false),
+    (SessionReason::RulesDiffer, true),
+    (SessionReason::UrlPublic, true),
+    (SessionReason::LockdownLost, true),
+    (SessionReason::NotOurs, true),
+    (SessionReason::PlatformCapacity, true),
+    (SessionReason::PlatformDenied, true),
+    (SessionReason::SecretMissing, true),
+];
+
+/// Whether a transition is one of [`TOLD`]: the condition that says so, its reason, and whether it is a warning.
+pub fn announced<'a>(
+    old: &SandboxSessionStatus,
+    new: &'a SandboxSessionStatus,
+) -> Option<(&'a Condition, SessionReason, bool)> {
+    let before = old.conditions.get(READY).map(|c| c.reason.as_str());
+    let ready = new.conditions.get(READY).filter(|c| before != Some(c.reason.as_str()))?;
+    TOLD.iter().find(|(word, _)| word.as_str() == ready.reason).map(|(word, warning)| (ready, *word, *warning))
 }
 
 /// The whole status that a draft comes to; activity is added when it is due.
@@ -68,3 +116,6 @@ pub fn report(o: &Observed, draft: StatusDraft, now: Timestamp) -> SandboxSessio
     }
     status
 }
+
+#[cfg(test)]
+mod tests;

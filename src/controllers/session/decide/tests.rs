@@ -1,116 +1,24 @@
 //! The table of a session's decisions.
 
-use crate::controllers::session::needs::needs_policy_read;
-use crate::controllers::session::needs::sprite_to_observe;
-use crate::kubernetes::object_key::ObjectKey;
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
-use kube::api::ObjectMeta;
 use rstest::rstest;
 
 use super::*;
+use crate::access::tenant::Tenant;
 use crate::controllers::session::{
-    observed::{NoAnswer, Timing},
+    fixtures::{NOW, at, deleted, live, locked, observed, policy, session, token, with},
+    needs::{needs_policy_read, sprite_to_observe},
+    observed::NoAnswer,
     release::STOPPING,
 };
-use crate::{access::tenant::Tenant, controllers::state::session_activity::SessionActivity, policy::compile::compile};
-use api::{ExecutionPolicy, SandboxSession, SandboxSessionSpec};
+use crate::controllers::state::session_activity::SessionActivity;
+use api::SandboxSession;
 use rules::egress::{ReadRule, Rule, Ruleset};
 
-const NOW: i64 = 1_000_000;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
-
-fn spec() -> SandboxSessionSpec {
-    serde_json::from_str(r#"{"drive": "d", "conversation": "c"}"#).unwrap()
-}
-
-fn token(id: &str) -> String {
-    format!("{id}:{}", Ruleset::deny_all().hash())
-}
-
-/// A session that carries its finalizer and this status.
-fn session(status: Option<SandboxSessionStatus>) -> SandboxSession {
-    SandboxSession {
-        metadata: ObjectMeta {
-            name: Some("s".into()),
-            namespace: Some("n".into()),
-            uid: Some("u".into()),
-            finalizers: Some(vec![SESSION_FINALIZER.into()]),
-            ..ObjectMeta::default()
-        },
-        spec: spec(),
-        status,
-    }
-}
-
-fn sprite(id: Option<&str>) -> SpriteStatus {
-    SpriteStatus {
-        name: "so-1".into(),
-        id: id.map(str::to_owned),
-        state: Some(SpritePhase::Running),
-        create_requested_at: Some(Time(at(NOW - 5))),
-        ..SpriteStatus::default()
-    }
-}
-
-fn locked(verified: i64) -> LockdownStatus {
-    LockdownStatus {
-        token: Some(token("i")),
-        nonce: Some("n".into()),
-        applied_at: Some(Time(at(NOW - 1000))),
-        verified_at: Some(Time(at(verified))),
-        ..LockdownStatus::default()
-    }
-}
-
-fn with(id: Option<&str>, lockdown: Option<LockdownStatus>) -> SandboxSession {
-    session(Some(SandboxSessionStatus { sprite: Some(sprite(id)), lockdown, ..SandboxSessionStatus::default() }))
-}
-
-fn live() -> LiveSprite {
-    LiveSprite {
-        id: "i".into(),
-        ours: true,
-        state: Some(SpritePhase::Running),
-        url: None,
-        private: true,
-        region: None,
-        rules: None,
-    }
-}
-
-fn policy(spec: &str) -> PolicyView {
-    let policy = ExecutionPolicy::new("default", serde_saphyr::from_str(spec).unwrap());
-    PolicyView::Ready(Arc::new(compile(&policy, false).unwrap()))
-}
-
-fn observed(session: SandboxSession, live: Live) -> Observed {
-    Observed {
-        key: ObjectKey { namespace: "n".into(), name: "s".into(), uid: "session-uid".into() },
-        session: Arc::new(session),
-        policy: policy("{}"),
-        tenant: Tenant { enabled: true, terminating: false },
-        switch: Switch::On,
-        name: Ok("so-1".into()),
-        labels: ["a".into(), "b".into(), "c".into()],
-        live,
-        executions: 0,
-        waited_for: false,
-        nonce: "fresh-nonce".into(),
-        activity: SessionActivity::default(),
-        now: at(NOW),
-        timing: Timing { absent_after: 10, create_grace: 120, verify_interval: 300 },
-    }
-}
-
-fn deleted(mut session: SandboxSession) -> SandboxSession {
-    session.metadata.deletion_timestamp = Some(Time(at(NOW - 1)));
-    session
-}
+mod drafts;
+mod lockdown;
+mod obstacles;
 
 fn reason(plan: &Plan) -> SessionReason {
     plan.report.as_ref().unwrap().reason
