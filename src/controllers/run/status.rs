@@ -59,8 +59,10 @@ fn base(run: &Run, phase: RunPhase, reason: RunReason, message: &str, now: Times
 pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
     let message = format!("{}; until {:.0}", wait.waiting, wait.until);
     let mut status = base(run, RunPhase::Pending, RunReason::Waiting, &message, now);
-    let cause = ConditionUpdate::new(ADMITTED, ConditionStatus::Unknown, wait.waiting.cause.as_str());
-    status.conditions = status.conditions.merged(vec![cause], run.metadata.generation, now);
+    // The column Admitted says for what it waits.
+    for condition in status.conditions.0.iter_mut().filter(|condition| condition.type_ == ADMITTED) {
+        wait.waiting.cause.as_str().clone_into(&mut condition.reason);
+    }
     status
 }
 
@@ -144,3 +146,6 @@ fn output(captured: &Captured, incomplete: bool, store: bool) -> Output {
         stored: store,
     }
 }
+
+#[cfg(test)]
+mod tests;
