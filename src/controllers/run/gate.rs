@@ -112,3 +112,6 @@ fn wait(o: &Observed, waiting: Waiting, until: Timestamp, next: Next) -> Wait {
     };
     Wait { waiting, until, next }
 }
+
+#[cfg(test)]
+mod tests;

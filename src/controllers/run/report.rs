@@ -51,6 +51,13 @@ pub fn is_warning(phase: RunPhase, reason: RunReason) -> bool {
         || matches!(reason, RunReason::StartDeadlineExceeded | RunReason::SandboxBroken | RunReason::NotStarted)
 }
 
+/// Whether the end of a Run has an Event: an ordinary one has none where the policy says `audit.events: Anomalies`. Without a policy
+/// all have.
+fn has_event(reason: RunReason, policy: &PolicyView) -> bool {
+    let quiet = matches!(policy, PolicyView::Ready(policy) if policy.only_anomalies);
+    anomaly::of_run(reason).is_some() || !quiet
+}
+
 /// One log line and one Event a Run, at its end; the Event only for anomalies where the policy says so.
 pub async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
     let (Some(phase), Some(reason)) = (new.phase, new.reason) else { return };
@@ -78,8 +85,7 @@ pub async fn announce(context: &Context, o: &Observed, new: &RunStatus) {
         action: "Run",
         note: new.message.clone().unwrap_or_default(),
     };
-    let quiet = matches!(&o.session_policy, PolicyView::Ready(policy) if policy.only_anomalies);
-    if anomaly::of_run(reason).is_some() || !quiet {
+    if has_event(reason, &o.session_policy) {
         events::publish(context, o.run.object_ref(&()), notice).await;
     }
 }
@@ -89,6 +95,26 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::controllers::run::fixtures::policy;
+
+    #[rstest]
+    #[case(RunReason::Completed, "{}", true)]
+    #[case(RunReason::Completed, "{audit: {events: Anomalies}}", false)]
+    #[case(RunReason::NonZeroExit, "{audit: {events: Anomalies}}", false)]
+    #[case(RunReason::Timeout, "{audit: {events: Anomalies}}", true)]
+    #[case(RunReason::BlockedCommand, "{audit: {events: Anomalies}}", true)]
+    #[case(RunReason::OutcomeUnknown, "{audit: {events: Anomalies}}", true)]
+    fn ordinary_ends_are_quiet_where_the_policy_says_so(
+        #[case] reason: RunReason,
+        #[case] spec: &str,
+        #[case] told: bool,
+    ) {
+        assert_eq!(has_event(reason, &policy("x", spec)), told);
+        assert!(
+            has_event(reason, &PolicyView::NotFound("x".to_owned())),
+            "nothing is left out without a policy's word"
+        );
+    }
 
     #[rstest]
     #[case(RunPhase::Succeeded, RunReason::Completed, false)]

@@ -89,3 +89,62 @@ pub struct RecoveryRequest {
     /// Whether its start marker was seen: then a missing guard was taken away, and says nothing.
     pub seen_started: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::controllers::run::fixtures::{NOW, at, in_phase, named, observed, policy, run};
+    use api::{
+        reasons::RunPhase,
+        run_status::{Execution, SessionIdentity, SpriteIdentity},
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    fn missing() -> PolicyView {
+        PolicyView::NotFound("x".to_owned())
+    }
+
+    /// Doubt masks, and gives no more time than a policy that says nothing.
+    #[rstest]
+    #[case("the session's policy", policy("s", "{limits: {timeout: 20s, output: 1Ki}}"), None, None, (20, 1024, true))]
+    #[case("what the Run asked for", policy("s", "{limits: {timeout: 20s}}"), None, Some("5s"), (5, 64 << 10, true))]
+    #[case("the tighter of two", policy("s", "{limits: {timeout: 20s, output: 1Ki}}"), Some(policy("r", "{limits: {timeout: 40s, output: 2Ki}}")), None, (20, 1024, true))]
+    #[case("neither masks", policy("s", "{output: {redact: 'Off'}}"), Some(policy("r", "{output: {redact: 'Off'}}")), None, (30, 64 << 10, false))]
+    #[case("one of two masks", policy("s", "{output: {redact: 'Off'}}"), Some(policy("r", "{}")), None, (30, 64 << 10, true))]
+    #[case("the session's is gone", missing(), Some(policy("r", "{limits: {timeout: 7s}, output: {redact: 'Off'}}")), None, (7, 64 << 10, false))]
+    #[case("both are gone", missing(), Some(missing()), None, (30, 64 << 10, true))]
+    #[case("both are gone, and it asked", missing(), None, Some("10m"), (600, 64 << 10, true))]
+    #[case("broken is as good as gone", PolicyView::NotReady("x".into(), "y".into()), None, None, (30, 64 << 10, true))]
+    fn limits_of_a_command_found_running_are_those_of_its_policies_now(
+        #[case] name: &str,
+        #[case] session_policy: PolicyView,
+        #[case] run_policy: Option<PolicyView>,
+        #[case] asked: Option<&str>,
+        #[case] (timeout, output, redact): (u64, u64, bool),
+    ) {
+        let mut spec = json!({"session": {"name": "s"}, "bash": {"command": "true"}});
+        if let Some(asked) = asked {
+            spec["timeout"] = json!(asked);
+        }
+        let limits = limits(&Observed { session_policy, run_policy, ..observed(run(spec)) });
+        assert_eq!((limits.timeout.as_secs(), limits.output, limits.redact), (timeout, output, redact), "{name}");
+    }
+
+    #[test]
+    fn the_place_of_a_command_is_what_its_status_says_and_never_another() {
+        let mut run = in_phase(named(), RunPhase::Running);
+        let bare = Place::on_record(&run, at(NOW));
+        // Nothing of it matches any session or Sprite.
+        assert_eq!((bare.session_uid.as_str(), bare.instance.as_str(), bare.started_at), ("", "", at(NOW)));
+        let status = run.status.as_mut().unwrap();
+        status.session = Some(SessionIdentity { name: "s".into(), uid: "session-uid".into() });
+        status.sprite = Some(SpriteIdentity { id: "i".into() });
+        status.execution = Some(Execution { started_at: Some(Time(at(NOW - 40))), ..Execution::default() });
+        let place = Place::on_record(&run, at(NOW));
+        assert_eq!((place.session.as_str(), place.session_uid.as_str()), ("s", "session-uid"));
+        assert_eq!((place.instance.as_str(), place.started_at), ("i", at(NOW - 40)));
+    }
+}
