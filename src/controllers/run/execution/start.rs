@@ -71,6 +71,7 @@ async fn record_running_and_exec(
         activity.runs += 1;
         activity.last_active = Some(o.now);
     });
+    // The audit record of the start belongs here: after Running, before the exec.
     Some(exec::execute(context, o.key, start, proved, o.now, stop).await)
 }
 
