@@ -53,3 +53,27 @@ fn stops_runs(session: &SandboxSession) -> bool {
         || session.metadata.deletion_timestamp.is_some()
         || session.annotations().contains_key(HOLD_ANNOTATION)
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::{
+        fixtures::{at, session},
+        *,
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    #[rstest]
+    #[case::as_it_is(|_: &mut SandboxSession| {}, false)]
+    #[case::suspended(|s: &mut SandboxSession| s.spec.suspend = true, true)]
+    #[case::deleted(|s: &mut SandboxSession| s.metadata.deletion_timestamp = Some(Time(at(1))), true)]
+    #[case::held(|s: &mut SandboxSession| drop(s.annotations_mut().insert(HOLD_ANNOTATION.into(), String::new())), true)]
+    #[case::held_whatever_it_says(|s: &mut SandboxSession| drop(s.annotations_mut().insert(HOLD_ANNOTATION.into(), "false".into())), true)]
+    #[case::another_annotation(|s: &mut SandboxSession| drop(s.annotations_mut().insert("held".into(), "true".into())), false)]
+    fn commands_stop_when_their_session_must(#[case] change: fn(&mut SandboxSession), #[case] expected: bool) {
+        let mut session = session(None);
+        change(&mut session);
+        assert_eq!(stops_runs(&session), expected);
+    }
+}

@@ -206,7 +206,6 @@ async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSess
             "session not ready"
         );
     }
-    let notice =
-        Notice { warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
+    let notice = Notice { warning, reason: word.as_str(), action: "Reconcile", note: condition.message.clone() };
     events::publish(context, session.object_ref(&()), notice).await;
 }

@@ -111,7 +111,7 @@ pub fn decide(o: &Observed) -> Plan {
                 return Plan::report(obstructed(&status, reason, message), Next::Change);
             }
             // Made again and again without ever being proved: each time it is waited longer, since each costs money.
-            let tries = sprite.incarnation.min(9);
+            let tries = sprite.incarnation.min(10);
             let wait = if tries == 0 { 0 } else { (1i64 << (tries - 1)).min(LONGEST_PAUSE) };
             let left = wait - sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
             if left > 0 {
@@ -173,7 +173,7 @@ fn adopt(status: &SandboxSessionStatus, sprite: SpriteStatus, live: &LiveSprite,
         stalled: false,
         settled: false,
     };
-    Plan::report(draft, Next::Change).remembering(Remember::Present)
+    Plan::report(draft, Next::Change).remembering(if replaced.is_some() { Remember::Lost } else { Remember::Present })
 }
 
 /// A recorded Sprite that was not found: believed on the second look.
@@ -182,7 +182,7 @@ fn lost(o: &Observed, status: &SandboxSessionStatus, sprite: SpriteStatus) -> Pl
         Some(then) if since(then, o.now) >= o.timing.absent_after => {
             let why = "the Sprite is gone from the platform, with its files";
             record_create_intent(o, sprite.name, sprite.incarnation + 1, Some(why.to_owned()))
-                .remembering(Remember::Present)
+                .remembering(Remember::Lost)
         }
         seen => {
             let then = seen.unwrap_or(o.now);
@@ -253,7 +253,7 @@ fn proved(o: &Observed, base: &SandboxSessionStatus, lockdown: LockdownStatus, l
         message: "the rules were read back and are those demanded; the URL is private".to_owned(),
         sprite: base.sprite.clone(),
         lockdown: Some(LockdownStatus { verified_at, ..lockdown }),
-        data_lost: if o.activity.runs > 0 { None } else { data_lost(base) },
+        data_lost: data_lost(base),
         stalled: false,
         settled: false,
     };

@@ -83,6 +83,8 @@ pub enum Remember {
     Proved,
     /// It was found.
     Present,
+    /// Files were lost with it.
+    Lost,
     /// Runs were told to stop.
     StoppingSince(Timestamp),
 }
@@ -93,6 +95,10 @@ impl Remember {
         match self {
             Self::AbsentSince(then) => activity.absent_since = Some(then),
             Self::Present => activity.absent_since = None,
+            Self::Lost => {
+                activity.absent_since = None;
+                activity.runs_before_loss = activity.runs;
+            }
             Self::Proved => {
                 activity.absent_since = None;
                 // Doubts that came up meanwhile are not settled by it.
@@ -165,8 +171,13 @@ pub fn since(then: Timestamp, now: Timestamp) -> i64 {
     now.as_second().saturating_sub(then.as_second())
 }
 
+/// The status on record; a loss that a Run has seen is told no more.
 pub fn status(o: &Observed) -> SandboxSessionStatus {
-    o.session.status.clone().unwrap_or_default()
+    let mut status = o.session.status.clone().unwrap_or_default();
+    if o.activity.loss_was_seen() {
+        status.conditions.0.retain(|condition| condition.type_ != DATA_LOST);
+    }
+    status
 }
 
 pub fn data_lost(status: &SandboxSessionStatus) -> Option<String> {

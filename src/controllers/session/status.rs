@@ -29,6 +29,7 @@ pub fn activity_due(o: &Observed) -> bool {
 /// What was written of activity is remembered no more; what came up meanwhile is.
 pub fn activity_written(o: &Observed, activity: &mut SessionActivity) {
     activity.runs = activity.runs.saturating_sub(o.activity.runs);
+    activity.runs_before_loss = activity.runs_before_loss.saturating_sub(o.activity.runs);
     if activity.last_active == o.activity.last_active {
         activity.last_active = None;
     }

@@ -10,7 +10,7 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 
 /// What is remembered of one session.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionActivity {
     /// When a recorded Sprite was first not found.
     pub absent_since: Option<Timestamp>,
@@ -22,6 +22,8 @@ pub struct SessionActivity {
     pub reverified: u64,
     /// Runs that started since the totals were written.
     pub runs: u64,
+    /// How many of these started before files were lost: they have not seen the loss.
+    pub runs_before_loss: u64,
     /// When a Run last started or ended, if not written yet.
     pub last_active: Option<Timestamp>,
     /// When activity was last written.
@@ -34,6 +36,11 @@ impl SessionActivity {
     /// Whether a doubt is not settled.
     pub const fn needs_reverify(&self) -> bool {
         self.reverify_requested > self.reverified
+    }
+
+    /// Whether a Run started since files were lost: it was told.
+    pub const fn loss_was_seen(&self) -> bool {
+        self.runs > self.runs_before_loss
     }
 }
 
@@ -57,5 +64,48 @@ impl SessionActivities {
     /// Forgets a session that is gone.
     pub fn forget(&self, uid: &str) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(0, 0, false)]
+    #[case(1, 0, true)]
+    #[case(1, 1, false)]
+    #[case::another_doubt_during_the_proof(2, 1, true)]
+    #[case::settled_by_a_proof_that_began_later(1, 2, false)]
+    fn a_doubt_stays_until_a_proof_that_began_after_it(
+        #[case] reverify_requested: u64,
+        #[case] reverified: u64,
+        #[case] expected: bool,
+    ) {
+        let activity = SessionActivity { reverify_requested, reverified, ..SessionActivity::default() };
+        assert_eq!(activity.needs_reverify(), expected);
+    }
+
+    #[test]
+    fn each_session_is_remembered_by_itself() {
+        let activities = SessionActivities::default();
+        activities.update("a", |activity| activity.runs += 1);
+        activities.update("a", |activity| activity.delete_answered = true);
+        activities.update("b", |activity| activity.runs += 5);
+        let expected = SessionActivity { runs: 1, delete_answered: true, ..SessionActivity::default() };
+        assert_eq!(activities.get("a"), expected);
+        activities.forget("b");
+        assert_eq!((activities.get("a"), activities.get("b")), (expected, SessionActivity::default()));
+        assert_eq!(activities.get("never seen"), SessionActivity::default());
+    }
+
+    #[test]
+    fn what_was_taken_before_a_change_does_not_show_it() {
+        let activities = SessionActivities::default();
+        let observed = activities.get("a");
+        activities.update("a", |activity| activity.reverify_requested += 1);
+        assert!(!observed.needs_reverify() && activities.get("a").needs_reverify());
     }
 }

@@ -323,6 +323,7 @@ fn everything_that_is_remembered_comes_from_a_row() {
             Some(Remember::Proved) => 2,
             Some(Remember::Present) => 3,
             Some(Remember::StoppingSince(_)) => 4,
+            Some(Remember::Lost) => 5,
         }
     }
     let mut deleted = with(Some("i"), None);
@@ -335,6 +336,7 @@ fn everything_that_is_remembered_comes_from_a_row() {
         observed(with(Some("i"), Some(locked(NOW - 10))), Live::Present(live())),
         observed(with(None, None), Live::Present(live())),
         stopping,
+        observed(with(Some("i"), None), Live::Present(LiveSprite { id: "j".into(), ..live() })),
     ];
     let numbers: Vec<_> = rows.iter().map(|row| number(decide(row).remember.as_ref())).collect();
     assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());
