@@ -132,4 +132,61 @@ mod tests {
         assert_eq!(reads.get("x", read).await, Ok(1), "1,100 ms old");
         assert_eq!(reads.get("y", read).await, Ok(2), "another key");
     }
+    /// How many reads were begun, each of which takes so long and ends so.
+    async fn counted(count: Arc<AtomicU32>, millis: u64, end: Result<(), ()>) -> Result<u32, ()> {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        end.map(|()| number)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_shared_as_long_as_a_success_and_no_longer() {
+        let reads: SharedRead<&str, u32, ()> = SharedRead::default();
+        let count = Arc::new(AtomicU32::new(0));
+        let read = |end| {
+            let count = Arc::clone(&count);
+            move || counted(count, 10, end)
+        };
+        let (a, b) = tokio::join!(reads.get("x", read(Err(()))), reads.get("x", read(Ok(()))));
+        assert!(a.is_err() && b.is_err(), "whoever joins has the answer of the one who began");
+        tokio::time::advance(Duration::from_millis(989)).await;
+        assert!(reads.get("x", read(Ok(()))).await.is_err(), "999 ms old");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(reads.get("x", read(Ok(()))).await, Ok(1), "a second old: read anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_read_is_not_joined_after_a_second() {
+        let reads: SharedRead<&str, u32, ()> = SharedRead::default();
+        let count = Arc::new(AtomicU32::new(0));
+        let read = || counted(Arc::clone(&count), 5000, Ok(()));
+        let late = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            reads.get("x", read).await
+        };
+        assert_eq!(tokio::join!(reads.get("x", read), late), (Ok(0), Ok(1)), "it may show what was before");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_gives_up_does_not_take_the_others_with_it() {
+        let reads: SharedRead<&str, u32, ()> = SharedRead::default();
+        let count = Arc::new(AtomicU32::new(0));
+        let read = || counted(Arc::clone(&count), 500, Ok(()));
+        let hasty = tokio::time::timeout(Duration::from_millis(100), reads.get("x", read));
+        let (hasty, patient) = tokio::join!(hasty, reads.get("x", read));
+        assert!(hasty.is_err());
+        assert_eq!((patient, count.load(Ordering::SeqCst)), (Ok(0), 1));
+    }
+
+    #[tokio::test]
+    async fn who_has_seen_a_newer_version_does_not_join_an_older_read() {
+        let reads: SharedRead<(&str, Seen), u32, ()> = SharedRead::default();
+        let count = Arc::new(AtomicU32::new(0));
+        let read = || counted(Arc::clone(&count), 0, Ok(()));
+        let seen = |version: &str| ("x", Some(version.to_owned()));
+        assert_eq!(reads.get(seen("1"), read).await, Ok(0));
+        assert_eq!(reads.get(seen("2"), read).await, Ok(1));
+        assert_eq!(reads.get(("x", None), read).await, Ok(2), "nothing seen is no version");
+        assert_eq!(reads.get(seen("1"), read).await, Ok(0));
+    }
 }
