@@ -1,11 +1,7 @@
 //! What is said of a session whose Sprite is there, was replaced, or was lost.
 
 use super::*;
-use crate::controllers::session::{
-    fixtures::{rules_as_read, sprite},
-    plan::keep,
-    status,
-};
+use crate::controllers::session::{plan::keep, status};
 use api::SandboxSessionStatus;
 
 /// A session with files that were lost, as its own report says so.

@@ -1,8 +1,9 @@
 //! When rules are applied, what is on record before, and what follows from each end of it.
 
 use super::*;
-use crate::controllers::session::fixtures::{rules_as_read, sprite};
 use sprites::{Error, ExecError, LimitReason, ProviderText, TokenError};
+
+const ALLOW: &str = "{egress: {mode: Allowlist, allow: [api.example.com]}}";
 
 /// On record of an instance: whether it was ever proved, its nonce, its token, attempts.
 fn record(used: bool, nonce: Option<&str>, token_of: Option<&str>, attempts: u32) -> LockdownStatus {
@@ -20,8 +21,14 @@ fn record(used: bool, nonce: Option<&str>, token_of: Option<&str>, attempts: u32
 fn decided(lockdown: LockdownStatus, state: Option<SpritePhase>, waited_for: bool) -> Plan {
     let live = Live::Present(LiveSprite { state, ..live() });
     let mut o = Observed { waited_for, ..observed(with(Some("i"), Some(lockdown)), live) };
-    o.policy = policy("{egress: {mode: Allowlist, allow: [api.example.com]}}");
+    o.policy = policy(ALLOW);
     decide(&o)
+}
+
+/// The hash of what it demands.
+fn demanded() -> String {
+    let PolicyView::Ready(policy) = policy(ALLOW) else { panic!("in force") };
+    policy.egress.hash().to_owned()
 }
 
 fn told(plan: &Plan) -> &'static str {
@@ -67,7 +74,14 @@ fn rules_move_only_with_a_nonce_and_without_a_token_on_record(
     let plan = decided(lockdown.clone(), state, waited_for);
     assert_eq!(told(&plan), expected);
     let draft = match &plan.effect {
-        Effect::Lock(lock) => &lock.before,
+        Effect::Lock(lock) => {
+            assert_eq!(
+                (lock.name.as_str(), lock.id.as_str(), Some(&lock.nonce)),
+                ("so-1", "i", lockdown.nonce.as_ref())
+            );
+            assert_eq!(lock.rules.hash(), demanded(), "what the policy demands now");
+            &lock.before
+        }
         Effect::Destroy { then: Then::Reprovision(before), .. } => before,
         _ => plan.report.as_ref().unwrap(),
     };
@@ -138,7 +152,7 @@ fn a_lockdown_that_fails_counts_only_against_a_fresh_instance(
 }
 
 #[test]
-fn a_lockdown_that_succeeds_starts_the_time_until_it_is_verified() {
+fn a_lockdown_that_succeeds_records_what_was_confirmed_and_when() {
     let o = observed(with(Some("i"), None), Live::Present(LiveSprite { state: COLD, ..live() }));
     let read = LiveSprite { rules: Some(rules_as_read()), ..live() };
     let confirmed = Confirmed::of(&Ruleset::deny_all(), read.as_read()).unwrap();
@@ -149,6 +163,9 @@ fn a_lockdown_that_succeeds_starts_the_time_until_it_is_verified() {
     let draft = plan.report.unwrap();
     assert_eq!((draft.phase, draft.sprite.unwrap().state), (SessionPhase::Ready, RUNNING), "it was woken for it");
     let lockdown = draft.lockdown.unwrap();
+    assert_eq!((lockdown.token, lockdown.attempts), (Some(token("i")), 0));
+    assert_eq!(lockdown.egress_hash.as_deref(), Some(Ruleset::deny_all().hash()));
+    assert_eq!((lockdown.policy_name.as_deref(), lockdown.policy_generation), (Some("default"), Some(7)));
     assert_eq!((lockdown.applied_at, lockdown.verified_at), (Some(Time(at(NOW))), Some(Time(at(NOW)))));
     assert_eq!((lockdown.nonce.as_deref(), draft.data_lost.as_deref()), (Some("n"), Some("gone")));
 }

@@ -1,7 +1,6 @@
 //! Each obstacle against each state of a session: nothing is made, nothing is proved, nothing is forgotten.
 
 use super::*;
-use crate::controllers::session::fixtures::{rules_as_read, sprite};
 
 /// The first of these that stands is the one that is told.
 const OBSTACLES: [(Change, SessionReason); 7] = [
@@ -76,6 +75,8 @@ fn an_obstacle_stops_what_would_be_done_and_keeps_what_is_known(
             assert_eq!(plan.effect, Effect::Nothing, "{obstacle:?}");
             let draft = plan.report.unwrap();
             assert_eq!((draft.phase, draft.reason), (expected.0, expected.1.unwrap_or(obstacle)));
+            let recorded = o.session.status.as_ref().is_some_and(|s| s.sprite.is_some());
+            assert_eq!(draft.sprite.is_some(), recorded, "not even an intent");
             let id = draft.sprite.as_ref().and_then(|s| s.id.as_deref());
             let of = draft.lockdown.as_ref().and_then(|l| l.token.clone());
             assert_eq!((id, of), (record.0, record.1.map(token)), "{obstacle:?}");
@@ -120,29 +121,44 @@ fn a_missing_secret_stops_only_what_has_no_name_yet(
 /// What was asked for stands by its recorded name, also where the name would be another one today.
 #[test]
 fn a_recorded_name_is_never_computed_anew() {
-    for (session, live) in [(with(None, None), Live::Absent), (spent(), awake())] {
-        let mut o = observed(session, live);
-        o.name = Ok("so-2".into());
-        let name = match decide(&o).effect {
-            Effect::Create { name, .. } | Effect::Destroy { name, .. } => name,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(name, "so-1");
+    for computed in [Ok("so-2".to_owned()), Err("there is no secret".to_owned())] {
+        for (session, live, instance) in [(with(None, None), Live::Absent, None), (spent(), awake(), Some("i"))] {
+            let o = Observed { name: computed.clone(), ..observed(session, live) };
+            let (name, id) = match decide(&o).effect {
+                Effect::Create { name, .. } => (name, None),
+                Effect::Destroy { name, id, .. } => (name, Some(id)),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((name.as_str(), id.as_deref()), ("so-1", instance));
+        }
     }
 }
 
-/// How long the platform is left alone when it says nothing: shorter while something could be done.
+/// How long the platform is left alone when it does not help, usually and while nothing could be done anyhow.
 #[rstest]
-#[case(Live::Unknown(NoAnswer::Other("timeout")), 3, 60)]
-#[case(Live::Unknown(NoAnswer::Denied(401)), 3, 60)]
-#[case(Live::Present(LiveSprite { ours: false, ..live() }), 60, 60)]
-#[case(Live::Absent, 10, 10)]
-fn a_platform_that_does_not_help_is_asked_again(#[case] live: Live, #[case] usual: i64, #[case] obstructed: i64) {
-    assert_eq!(decide(&observed(proved(), live.clone())).next, after(usual));
-    for (change, _) in OBSTACLES {
-        let mut o = observed(proved(), live.clone());
+#[case(proved(), Live::Unknown(NoAnswer::Other("timeout")), SessionReason::PlatformUnavailable, 3, 60)]
+#[case(proved(), Live::Unknown(NoAnswer::Denied(401)), SessionReason::PlatformDenied, 3, 60)]
+#[case(with(None, None), Live::Unknown(NoAnswer::NoToken), SessionReason::PlatformDenied, 3, 60)]
+#[case(proved(), Live::Present(LiveSprite { ours: false, ..live() }), SessionReason::NotOurs, 60, 60)]
+#[case(with(None, None), Live::Present(LiveSprite { ours: false, ..live() }), SessionReason::NotOurs, 60, 60)]
+#[case(proved(), Live::Absent, SessionReason::PlatformUnavailable, 10, 10)]
+fn a_platform_that_does_not_help_is_asked_again_and_nothing_is_forgotten(
+    #[case] session: SandboxSession,
+    #[case] live: Live,
+    #[case] expected: SessionReason,
+    #[case] usual: i64,
+    #[case] obstructed: i64,
+) {
+    let nothing: Change = |_| {};
+    let obstacles = OBSTACLES.map(|(change, _)| (change, obstructed));
+    for (change, wait) in obstacles.into_iter().chain([(nothing, usual)]) {
+        let mut o = observed(session.clone(), live.clone());
         change(&mut o);
-        assert_eq!(decide(&o).next, after(obstructed));
+        let plan = decide(&o);
+        let (draft, old) = (plan.report.unwrap(), o.session.status.clone().unwrap());
+        assert_eq!((plan.effect, plan.next, draft.reason), (Effect::Nothing, after(wait), expected));
+        assert_eq!((draft.sprite, draft.lockdown), (old.sprite, old.lockdown));
+        assert_eq!(draft.stalled, expected == SessionReason::NotOurs);
     }
 }
 
