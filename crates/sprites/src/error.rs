@@ -184,12 +184,13 @@ impl Error {
         match self {
             Self::Denied { status: 401, .. } | Self::Token(_) => Some(false),
             Self::Absent { .. }
-            | Self::Denied { .. }
             | Self::RateLimited { reason: LimitReason::Capacity | LimitReason::CreationRate, .. }
             | Self::Busy { .. }
             | Self::File { .. }
             | Self::Replaced { .. } => Some(true),
-            Self::RateLimited { .. }
+            // A proxy says 403, too.
+            Self::Denied { .. }
+            | Self::RateLimited { .. }
             | Self::Invalid { .. }
             | Self::Unknown { .. }
             | Self::Protocol { .. }

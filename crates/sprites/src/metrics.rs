@@ -141,19 +141,21 @@ mod tests {
             || Error::Unknown { status: Some(502), sent: true, retry_after: None, message: message(), source: None };
         let metrics = Metrics::register(&Registry::new()).unwrap();
         let mut steps: Vec<(Result<(), Error>, bool)> = Vec::new();
-        for accepted in [
-            Error::Absent { message: message() },
-            denied(403),
-            limited(LimitReason::Capacity),
-            Error::Busy { message: message() },
-        ] {
+        for accepted in
+            [Error::Absent { message: message() }, limited(LimitReason::Capacity), Error::Busy { message: message() }]
+        {
             // A rejected token stays rejected through answers that anybody on the way may give.
-            steps.extend([(Err(denied(401)), true), (Err(unknown()), true), (Err(invalid(400)), true)]);
+            steps.extend([
+                (Err(denied(401)), true),
+                (Err(unknown()), true),
+                (Err(denied(403)), true),
+                (Err(invalid(400)), true),
+            ]);
             steps.extend([(Err(limited(LimitReason::Other)), true), (Err(accepted), false), (Err(unknown()), false)]);
         }
         steps.extend([(Err(Error::Token(TokenError::Empty)), true), (Ok(()), false)]);
         for (outcome, rejected) in steps {
-            metrics.called(CallKind::Get, outcome.as_ref().map(|()| ()), Duration::ZERO);
+            metrics.called(CallKind::Get, outcome.as_ref().copied(), Duration::ZERO);
             assert_eq!(metrics.is_token_rejected(), rejected, "{outcome:?}");
         }
     }
