@@ -196,11 +196,10 @@ async fn report(context: &Context, o: &Observed, session: &SandboxSession, draft
 async fn announce(context: &Context, session: &SandboxSession, old: &SandboxSessionStatus, new: &SandboxSessionStatus) {
     let Some((condition, word, warning)) = status::announced(old, new) else { return };
     context.metrics.session_transition(word.as_str());
-    let (namespace, name) = (session.namespace().unwrap_or_default(), session.name_any());
     if warning {
         tracing::warn!(
-            namespace,
-            session = name,
+            namespace = session.namespace(),
+            session = session.name_any(),
             reason = word.as_str(),
             message = condition.message,
             "session not ready"

@@ -72,7 +72,8 @@ pub fn release(o: &Observed) -> Plan {
         (None, Live::Absent | Live::Present(_)) => {
             let requested = sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
             let left = o.timing.create_grace - requested;
-            if o.activity.delete_answered || left <= 0 {
+            // Also after a DELETE of ours: which of several asked for was destroyed, nobody can say.
+            if left <= 0 {
                 return gone(o.timing.absent_after);
             }
             // What is not found before it may have come says nothing of afterwards: such looks are not counted.
