@@ -70,7 +70,8 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Self::Kubernetes(error) if is_outdated(error) => Class::Outdated,
-            Self::SharedRead(error) if is_outdated(error) => Class::Outdated,
+            // What is not there is an answer of such a read, not its error: 404 is a kind that is not served any more.
+            Self::SharedRead(error) if apply::is_conflict(error) => Class::Outdated,
             Self::Sprites(error) => error.retry_after().map_or(Class::Transient, Class::RateLimited),
             Self::Kubernetes(_)
             | Self::SharedRead(_)
@@ -119,6 +120,7 @@ mod tests {
     #[case(Error::Kubernetes(answered(404)), Class::Outdated, "outdated")]
     #[case(Error::Kubernetes(answered(500)), Class::Transient, "kubernetes_error")]
     #[case(Error::SharedRead(Arc::new(answered(409))), Class::Outdated, "outdated")]
+    #[case(Error::SharedRead(Arc::new(answered(404))), Class::Transient, "kubernetes_error")]
     #[case(Error::SharedRead(Arc::new(answered(403))), Class::Transient, "kubernetes_error")]
     #[case(Error::NoIdentity(apply::NoIdentity), Class::Transient, "no_identity")]
     #[case(Error::Deadline(Duration::from_secs(1)), Class::Transient, "deadline")]

@@ -31,7 +31,7 @@ pub(super) fn report(
     sessions: u32,
     now: Timestamp,
 ) -> ExecutionPolicyStatus {
-    let settled = ConditionUpdate::new(RECONCILING, false, "Settled");
+    let settled = |reason| ConditionUpdate::new(RECONCILING, false, reason);
     let (egress, signals) = match compilation {
         Ok(compiled) => {
             let egress = EffectiveEgress {
@@ -40,13 +40,14 @@ pub(super) fn report(
             };
             let valid = PolicyReason::Valid.as_str();
             let ready = ConditionUpdate::new(READY, true, valid).with_message(in_force(&compiled.without_effect));
-            (Some(egress), vec![ready, settled, ConditionUpdate::new(STALLED, false, valid)])
+            (Some(egress), vec![ready, settled(valid), ConditionUpdate::new(STALLED, false, valid)])
         }
         Err(errors) => {
             let signal = |kind, truth: ConditionStatus| {
                 ConditionUpdate::new(kind, truth, errors.reason.as_str()).with_message(errors.to_string())
             };
-            (None, vec![signal(READY, ConditionStatus::False), settled, signal(STALLED, ConditionStatus::True)])
+            let reason = errors.reason.as_str();
+            (None, vec![signal(READY, ConditionStatus::False), settled(reason), signal(STALLED, ConditionStatus::True)])
         }
     };
     ExecutionPolicyStatus {
