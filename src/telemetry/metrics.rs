@@ -91,7 +91,7 @@ impl Metrics {
             sessions: gauges("sessions", "SandboxSessions that exist, as last counted.", "phase")?,
             sessions_not_ready: gauges(
                 "session_not_ready_seconds",
-                "For how long the session that waits longest has not been ready, by why it is not now; 0 when none is.",
+                "How long the session that waits longest has not been ready for this reason, as this process saw it; 0 when none waits.",
                 "reason",
             )?,
             session_transitions: counters(
