@@ -30,6 +30,11 @@ Arguments: the root, the path, whether the objects belong to the release's names
 {{- end }}
 {{- end }}
 
+{{/* What the switch says where there was none: an installation takes the value, anything later is off. */}}
+{{- define "sprite-operator.firstSwitch" -}}
+{{ ternary .Values.switch.value false .Release.IsInstall | toString }}
+{{- end }}
+
 {{- define "sprite-operator.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
