@@ -119,13 +119,16 @@ mod tests {
         }
     }
 
+    type Named = [(&'static str, SessionReason)];
+    type Told = [(SessionReason, i64)];
+
     #[test]
     fn a_wait_begins_when_the_reason_does_and_the_longest_of_a_reason_counts() {
         let start: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
         let (full, stopped) = (SessionReason::PlatformCapacity, SessionReason::Suspended);
         let mut waits = Waits::default();
         // Minute, who is not ready and why, and what is told.
-        let table: [(i64, &[(&str, SessionReason)], &[(SessionReason, i64)]); 6] = [
+        let table: [(i64, &Named, &Told); 6] = [
             (0, &[("a", full), ("b", stopped)], &[(full, 0), (stopped, 0)]),
             (10, &[("a", full), ("b", stopped), ("c", full)], &[(full, 600), (stopped, 600)]),
             // Resumed: it waits since now.
