@@ -175,7 +175,7 @@ impl Default for Output {
     }
 }
 
-/// One output stream: as text, or as base64 where it is not text or text would be longer.
+/// One output stream: as text, or as base64 where it is not UTF-8 or the object has no room for the text.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Stream {

@@ -189,10 +189,18 @@ impl Captured {
     }
 }
 
+impl Captured {
+    /// The same in less room: text whose JSON is longer than base64 of it, such as control characters, as base64.
+    #[must_use]
+    pub fn compact(self) -> Self {
+        Self { stdout: self.stdout.compact(), stderr: self.stderr.compact(), ..self }
+    }
+}
+
 /// One stream as it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Encoded {
-    /// The bytes, where they are text and base64 is not shorter.
+    /// The bytes, where they are text.
     pub text: Option<String>,
     /// The bytes as base64 else.
     pub base64: Option<String>,
@@ -200,15 +208,23 @@ pub struct Encoded {
     pub bytes: u64,
 }
 
+impl Encoded {
+    fn compact(self) -> Self {
+        match self.text {
+            Some(text) if object_size::escaped_size(&text) > text.len().div_ceil(3) * 4 => {
+                Self { text: None, base64: Some(STANDARD.encode(text)), ..self }
+            }
+            text => Self { text, ..self },
+        }
+    }
+}
+
 fn encode(mut kept: Vec<u8>, received: u64, cut: bool) -> Encoded {
     if cut {
         drop_split_character(&mut kept);
     }
     match String::from_utf8(kept) {
-        Ok(text) if object_size::escaped_size(&text) <= text.len().div_ceil(3) * 4 => {
-            Encoded { text: Some(text), base64: None, bytes: received }
-        }
-        Ok(text) => Encoded { text: None, base64: Some(STANDARD.encode(text)), bytes: received },
+        Ok(text) => Encoded { text: Some(text), base64: None, bytes: received },
         Err(error) => Encoded { text: None, base64: Some(STANDARD.encode(error.as_bytes())), bytes: received },
     }
 }

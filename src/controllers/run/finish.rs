@@ -2,7 +2,7 @@
 
 use api::{Run, RunStatus, names::RUN_FINALIZER};
 use kube::Api;
-use rules::outcome::Outcome;
+use rules::{outcome::Outcome, output::Captured};
 
 use super::{observed::Observed, report, status};
 use crate::{
@@ -60,12 +60,16 @@ fn bodies(o: &Observed, end: &End<'_>) -> Bodies {
             fallback: Some(status::least(&o.run, outcome, o.now)),
         },
         End::Executed(finished) => {
-            let whole = status::finished(&o.run, finished, true, o.now);
+            let compact = || {
+                let captured = finished.captured.clone().map(Captured::compact);
+                status::finished(&o.run, &Finished { captured, ..Finished::clone(finished) }, true, o.now)
+            };
+            let whole = Some(status::finished(&o.run, finished, true, o.now)).filter(|new| status::fits(&o.run, new));
+            let stored = whole.or_else(|| Some(compact()).filter(|new| status::fits(&o.run, new)));
             let without = status::finished(&o.run, finished, false, o.now);
-            if status::fits(&o.run, &whole) {
-                Bodies { new: whole, fallback: Some(without) }
-            } else {
-                Bodies { new: without, fallback: None }
+            match stored {
+                Some(new) => Bodies { new, fallback: Some(without) },
+                None => Bodies { new: without, fallback: None },
             }
         }
     }
@@ -97,13 +101,13 @@ async fn write_less(context: &Context, o: &Observed, end: &End<'_>, less: &RunSt
 #[cfg(test)]
 mod tests {
     use api::reasons::RunPhase;
-    use rules::output::{Captured, Encoded};
+    use rules::output::Encoded;
 
     use super::*;
     use crate::controllers::run::fixtures::{NOW, at, in_phase, named, observed};
 
-    fn executed(output: usize) -> Finished {
-        let stdout = Encoded { text: Some("x".repeat(output)), base64: None, bytes: output as u64 };
+    fn executed(output: &str) -> Finished {
+        let stdout = Encoded { text: Some(output.to_owned()), base64: None, bytes: output.len() as u64 };
         let captured =
             Captured { stdout, stderr: Encoded::default(), over_cap: false, truncated: false, redacted: false };
         Finished {
@@ -118,18 +122,28 @@ mod tests {
 
     /// Each end can be written with less: a Run that cannot be ended would be one that runs for ever.
     #[test]
-    fn an_end_is_written_whole_then_without_output_then_with_as_little_as_ends_it() {
+    fn an_end_is_written_whole_then_shorter_then_without_output_then_with_as_little_as_ends_it() {
         let o = observed(in_phase(named(), RunPhase::Running));
         let stored = |status: &RunStatus| status.output.as_ref().map(|output| output.stored);
-        for (size, new, fallback) in [(5, true, Some(false)), (2 << 20, false, None)] {
-            let finished = executed(size);
+        let table = [
+            ("1\n".repeat(9), "text", Some(false)),
+            ("\u{1}".repeat(128 << 10), "text", Some(false)),
+            // Six bytes of JSON each: too long as text, and not as base64.
+            ("\u{1}".repeat(400 << 10), "base64", Some(false)),
+            ("x".repeat(2 << 20), "nothing", None),
+        ];
+        for (output, kept, fallback) in table {
+            let finished = executed(&output);
             let bodies = bodies(&o, &End::Executed(&finished));
-            assert_eq!(
-                (stored(&bodies.new), bodies.fallback.as_ref().and_then(stored)),
-                (Some(new), fallback),
-                "{size}"
-            );
-            assert_eq!(bodies.new.output.unwrap().stdout.bytes, size as u64, "how much there was is told");
+            assert_eq!(bodies.fallback.as_ref().and_then(stored), fallback, "{kept}");
+            let stdout = bodies.new.output.unwrap().stdout;
+            let told = match (&stdout.text, &stdout.base64) {
+                (Some(_), None) => "text",
+                (None, Some(_)) => "base64",
+                _ => "nothing",
+            };
+            assert_eq!(told, kept);
+            assert_eq!(stdout.bytes, output.len() as u64, "how much there was is told");
         }
         let outcome = Outcome::start_deadline("x");
         let bodies = bodies(&o, &End::Early(&outcome));

@@ -68,11 +68,19 @@ fn a_cut_never_splits_a_character() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_text_that_escapes_longer_are_base64() {
+fn bytes_that_are_no_text_are_base64_and_text_is_where_room_is_short_and_that_is_shorter() {
     let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, b"\0\x01\xffok")]);
     assert_eq!(out.stdout.base64.as_deref(), Some("AAH/b2s="));
     let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, &[1; 30])]);
-    assert_eq!(out.stdout.base64.map(|b| b.len()), Some(40));
+    assert_eq!(out.stdout.text.as_ref().map(String::len), Some(30));
+    let compact = out.compact().stdout;
+    assert_eq!((compact.text, compact.base64.map(|b| b.len()), compact.bytes), (None, Some(40), 30));
+    // Lines of one character have a JSON that is as long as base64, or longer; both are text to whoever reads.
+    for (text, shorter) in [("1\n2\n3\n", true), ("a line of words\n", false), ("", false)] {
+        let (out, _) = captured(100, &[(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, text.as_bytes())]);
+        assert_eq!(out.stdout.text.as_deref(), Some(text));
+        assert_eq!(out.compact().stdout.base64.is_some(), shorter, "{text:?}");
+    }
 }
 
 proptest! {
@@ -230,11 +238,10 @@ proptest! {
         let redactor = Redactor::default();
         let captured = stored(&text, cap, chunk, &redactor);
         let whole = redactor.redact(&text).text;
-        let kept = match (&captured.stdout.text, &captured.stdout.base64) {
-            (Some(text), None) => text.clone(),
-            (None, Some(base64)) => String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap(),
-            other => panic!("{other:?}"),
-        };
+        let kept = captured.stdout.text.clone().unwrap();
+        let compact = captured.clone().compact().stdout;
+        let decoded = compact.base64.map(|base64| String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap());
+        prop_assert_eq!(compact.text.or(decoded), Some(kept.clone()));
         prop_assert!(whole.starts_with(&kept));
         prop_assert!(kept.len() as u64 <= cap);
         prop_assert!(captured.truncated || kept == whole);
