@@ -139,7 +139,8 @@ pub struct SessionSelector {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "component_schema")]
     pub drive: Option<String>,
-    /// A conversation of the drive: the one session of both is used, and made if need be. At most 253 bytes.
+    /// A conversation of the drive: the session that the operator makes for both is used, by all Runs that name them. A session
+    /// that you made yourself is another one, and is used by its name. At most 253 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "component_schema")]
     pub conversation: Option<String>,
@@ -173,7 +174,7 @@ pub struct Bash {
     /// The script, run by the guest's bash. No NUL; its length is limited by the policy, at most 64Ki.
     #[schemars(schema_with = "command_schema")]
     pub command: String,
-    /// Working directory: relative to /workspace, or absolute under it. Absent: /workspace.
+    /// Working directory: relative to /workspace, or absolute under it; it is made if it is not there. Absent: /workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "cwd_schema")]
     pub cwd: Option<String>,

@@ -13,7 +13,8 @@ pub fn check(o: &Observed) -> Result<(), Outcome> {
         return Err(Outcome::stopped_before_start(Stop::Cancel));
     }
     if o.switch == Switch::Off {
-        let message = "the cluster-wide switch is off: ConfigMap sprite-operator-switch in the operator's namespace";
+        let message = "the cluster-wide switch is off: in ConfigMap \"sprite-operator-switch\" of the operator's namespace, \
+            CODE_EXECUTION_ENABLED is not exactly \"true\"";
         return Err(Outcome::denied(RunReason::KillSwitchOff, message));
     }
     Ok(())
