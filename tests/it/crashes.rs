@@ -38,6 +38,40 @@ async fn an_operator_killed_while_its_create_is_on_the_way_adopts_what_comes_of_
     assert_eq!(env.living().await.len(), 1);
 }
 
+/// A frozen process finds timer and exit frame at once when it goes on.
+#[tokio::test]
+async fn an_operator_that_was_frozen_past_the_timeout_of_a_command_tells_the_end_that_it_had() {
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    for round in 0..3 {
+        let name = format!("r{round}");
+        let bash = json!({"command": format!("touch begun{round}; sleep 1; echo done")});
+        env.run(&name, json!({"session": {"name": "s1"}, "timeout": "3s", "bash": bash})).await;
+        env.file_appears("s1", &format!("begun{round}")).await;
+        env.operator.as_ref().unwrap().signal("STOP");
+        tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+        env.operator.as_ref().unwrap().signal("CONT");
+        let run = env.finished(&name).await;
+        assert_eq!((reason(&run), stdout(&run)), ("Completed", "done\n"), "{}", message(&run));
+    }
+}
+
+/// Nothing comes through any more and nobody says so: the command ends, and its exit frame is lost.
+#[tokio::test]
+async fn a_command_whose_connection_died_without_a_word_has_its_own_end_and_output() {
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    let fault = json!([{"route": "exec", "match": "so-run", "effect": "half-open", "count": 1}]);
+    env.faults(fault).await;
+    let bash = json!({"command": "echo begun; sleep 1; echo done; exit 3"});
+    env.run("r1", json!({"session": {"name": "s1"}, "timeout": "4s", "bash": bash})).await;
+    let run = env.finished("r1").await;
+    let evidence = run.status.as_ref().unwrap().execution.as_ref().unwrap().evidence;
+    assert_eq!((reason(&run), stdout(&run)), ("NonZeroExit", "begun\ndone\n"), "{}", message(&run));
+    // Not by an exit frame: the fault took effect.
+    assert_eq!(evidence, Some(Evidence::GuestRecord));
+}
+
 #[tokio::test]
 async fn a_command_that_runs_while_the_operator_is_killed_is_adopted_and_not_run_again() {
     let mut env = TestEnv::new().await;

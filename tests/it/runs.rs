@@ -99,6 +99,26 @@ async fn ten_megabytes_of_output_never_make_the_operator_hold_more_than_the_cap(
     assert!(grown < 4096, "resident memory grew by {grown} KiB");
 }
 
+/// Also what is shorter as base64, and what YAML, as which the API server reads what is applied, writes otherwise.
+#[tokio::test]
+async fn output_that_is_text_is_text_whatever_it_is_made_of() {
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    let table = [
+        ("lines", "seq 1 9", "1\n2\n3\n4\n5\n6\n7\n8\n9\n"),
+        ("controls", "printf '\\000\\001\\033[1m\\r\\n\\177'", "\0\u{1}\u{1b}[1m\r\n\u{7f}"),
+        ("quotes", "echo '{\"a\":\"b\\c\"}'", "{\"a\":\"b\\c\"}\n"),
+        ("empty", "echo; echo; echo", "\n\n\n"),
+    ];
+    for (name, command, _) in table {
+        env.bash(name, "s1", command).await;
+    }
+    for (name, _, expected) in table {
+        let run = env.finished(name).await;
+        assert_eq!((reason(&run), stdout(&run)), ("Completed", expected), "{name}: {}", message(&run));
+    }
+}
+
 #[tokio::test]
 async fn output_that_is_no_text_is_base64() {
     let env = TestEnv::new().await;

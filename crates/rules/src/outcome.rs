@@ -188,13 +188,6 @@ pub fn after_exec(seen: ExecSeen) -> Verdict {
     }
 }
 
-/// The stop that may have ended a command, as an adopter sees it: one that was asked for when the command had already ended by
-/// itself did not. `killed`: a kill was sent, whether or not it was answered.
-pub fn stop_that_counts(asked: Option<Stop>, killed: bool, guard: &Guard) -> Option<Stop> {
-    let by_itself = matches!(guard, Guard::Record { code, .. } if *code <= 128);
-    asked.filter(|_| killed || !by_itself)
-}
-
 /// What an adopter concludes from the guard.
 pub fn after_fence(guard: &Guard, stop: Option<Stop>, timeout: Duration) -> Outcome {
     match guard {
@@ -214,6 +207,9 @@ fn unstarted(stop: Option<Stop>, why: &str) -> Outcome {
 }
 
 fn ended(code: u8, stop: Option<Stop>, overtime: bool, evidence: Evidence) -> Outcome {
+    // A killed script has a code above 128. One below is its own, whatever was sent meanwhile: an operator that was frozen, or
+    // whose connection said nothing, sends a kill after the end. What passed the cap is lost all the same.
+    let stop = stop.filter(|stop| *stop == Stop::OutputLimit || code > 128);
     // A 137 past the timeout that nobody of us sent came from the backstop in the guest.
     let stop = stop.or((overtime && code == 137).then_some(Stop::Timeout));
     let outcome = match (stop, code) {

@@ -12,7 +12,11 @@ fn seen(exit: Option<u8>, started: bool, stop: Option<Stop>, overtime: bool) -> 
 #[case(seen(Some(137), true, None, false), RunPhase::Failed, RunReason::Killed)]
 #[case(seen(Some(137), true, None, true), RunPhase::Failed, RunReason::Timeout)]
 #[case(seen(Some(137), true, Some(Stop::Timeout), true), RunPhase::Failed, RunReason::Timeout)]
-#[case(seen(Some(0), true, Some(Stop::Timeout), true), RunPhase::Failed, RunReason::Timeout)]
+#[case(seen(Some(0), true, Some(Stop::Timeout), true), RunPhase::Succeeded, RunReason::Completed)]
+#[case(seen(Some(3), true, Some(Stop::Cancel), false), RunPhase::Failed, RunReason::NonZeroExit)]
+#[case(seen(Some(128), true, Some(Stop::KillSwitch), false), RunPhase::Failed, RunReason::NonZeroExit)]
+#[case(seen(Some(143), true, Some(Stop::Timeout), true), RunPhase::Failed, RunReason::Timeout)]
+#[case(seen(Some(0), true, Some(Stop::OutputLimit), false), RunPhase::Failed, RunReason::OutputLimitExceeded)]
 #[case(seen(Some(137), true, Some(Stop::OutputLimit), false), RunPhase::Failed, RunReason::OutputLimitExceeded)]
 #[case(seen(Some(137), true, Some(Stop::Cancel), false), RunPhase::Cancelled, RunReason::CancelRequested)]
 #[case(seen(Some(137), true, Some(Stop::KillSwitch), false), RunPhase::Cancelled, RunReason::KillSwitch)]
@@ -153,9 +157,10 @@ fn whatever_an_exec_shows_has_one_sound_outcome() {
                         assert_eq!(outcome.never_started, !started, "{seen:?}");
                         assert_ne!(outcome.phase, RunPhase::Unknown, "{seen:?}");
                         let own = outcome.phase == RunPhase::Succeeded;
-                        assert!(!own || (stop.is_none() && exit == Some(0)), "{seen:?}");
-                        // A stop of ours is the reason of an end that it brought about.
-                        if let (true, Some(stop)) = (started, stop) {
+                        assert!(!own || exit == Some(0), "{seen:?}");
+                        // A stop of ours is the reason of an end that it brought about, and of no other.
+                        let killed = stop == Some(Stop::OutputLimit) || exit.is_some_and(|code| code > 128);
+                        if let (true, true, Some(stop)) = (started, killed, stop) {
                             assert_eq!((outcome.phase, outcome.reason), stop.outcome(), "{seen:?}");
                         }
                     }
@@ -174,26 +179,6 @@ fn whatever_an_exec_shows_has_one_sound_outcome() {
     }
     // 256 codes after the marker and three codes of the runner before it, by stops and time.
     assert_eq!((finals, adoptions), ((256 + 3) * 22, 257 * 44 - (256 + 3) * 22));
-}
-
-#[rstest]
-#[case::it_had_ended(0, false, false)]
-#[case::it_had_ended_otherwise(128, false, false)]
-#[case::a_signal_ended_it(129, false, true)]
-#[case::killed(137, false, true)]
-#[case::a_kill_was_sent(0, true, true)]
-fn a_stop_counts_for_an_adopter_when_it_may_have_ended_the_command(
-    #[case] code: u8,
-    #[case] killed: bool,
-    #[case] counts: bool,
-) {
-    let guard = Guard::Record { code, ran: Duration::from_secs(1) };
-    for stop in STOPS {
-        assert_eq!(stop_that_counts(stop, killed, &guard), stop.filter(|_| counts), "{stop:?}");
-        for guard in [Guard::Never, Guard::Started] {
-            assert_eq!(stop_that_counts(stop, killed, &guard), stop);
-        }
-    }
 }
 
 /// All that an adopter can find, by guard, record, stop and time.

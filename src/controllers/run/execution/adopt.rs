@@ -3,13 +3,7 @@
 //! Attach and finish; else fence, so that it cannot start any more, and read the guest's record. Never guesses: no
 //! evidence is Unknown. Must not start anything of a user's.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt};
@@ -68,7 +62,6 @@ pub async fn adopt(
         stopped,
         seen_started,
         ends: begun + judge::left(ends, Duration::ZERO, now),
-        killed: AtomicBool::new(false),
     };
     let mut why = "there was no time to look for its end";
     loop {
@@ -92,8 +85,6 @@ struct Adoption<'a> {
     stopped: Option<Stop>,
     seen_started: bool,
     ends: Instant,
-    /// A kill was sent, whether or not it was answered.
-    killed: AtomicBool,
 }
 
 impl Adoption<'_> {
@@ -155,7 +146,6 @@ impl Adoption<'_> {
             end: left,
             stopped: self.stopped,
             asked: *stop.borrow(),
-            killed: self.killed.load(Ordering::Relaxed),
             seen_started: self.seen_started,
             over_cap: captured.as_ref().map(|captured| captured.over_cap),
             timeout: self.limits.timeout,
@@ -203,7 +193,6 @@ impl Adoption<'_> {
 
     async fn kill(&self, on: &Awake, uid: &str) -> Result<ExecEnd, &'static str> {
         let place = kill::Place { sprite: on.name(), instance: on.id(), uid };
-        self.killed.store(true, Ordering::Relaxed);
         match kill::kill(&self.context.sprites, place).await {
             Ok(true) => Ok(ExecEnd::Killed),
             Ok(false) => Err("a kill could not be confirmed"),

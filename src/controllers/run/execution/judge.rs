@@ -121,12 +121,10 @@ pub struct Recovered<'a> {
     pub guard: &'a Guard,
     /// How its session was left.
     pub end: ExecEnd,
-    /// Why it was told to stop before its connection was lost.
+    /// Why it was told to stop before its connection was lost. What ended before that keeps its own end.
     pub stopped: Option<Stop>,
     /// Why it was told to stop since.
     pub asked: Option<Stop>,
-    /// Whether a kill was sent, answered or not.
-    pub killed: bool,
     /// Whether its start marker was seen.
     pub seen_started: bool,
     /// Whether the output passed the cap; nothing: it could not be read.
@@ -137,12 +135,11 @@ pub struct Recovered<'a> {
 
 /// What became of it, and whether some of its output may be missing.
 pub fn recovered(seen: &Recovered<'_>) -> (Outcome, bool) {
-    let Recovered { guard, end, stopped, asked, killed, seen_started, over_cap, timeout } = *seen;
+    let Recovered { guard, end, stopped, asked, seen_started, over_cap, timeout } = *seen;
     if *guard == Guard::Never && seen_started {
         return (Outcome::unknown("it started, and the guest's record of that was taken away"), true);
     }
-    let stop = outcome::stop_that_counts(stopped.or(asked), stopped.is_some() || killed, guard);
-    let stop = stop.or((over_cap == Some(true)).then_some(Stop::OutputLimit));
+    let stop = stopped.or(asked).or((over_cap == Some(true)).then_some(Stop::OutputLimit));
     // Killed without anybody's asking: its time was over.
     let stop = stop.or((end == ExecEnd::Killed).then_some(Stop::Timeout));
     let mut outcome = outcome::after_fence(guard, stop, timeout);

@@ -132,7 +132,6 @@ fn seen(guard: &Guard) -> Recovered<'_> {
         end: ExecEnd::Gone,
         stopped: None,
         asked: None,
-        killed: false,
         seen_started: false,
         over_cap: Some(false),
         timeout: SECOND * 30,
@@ -151,15 +150,18 @@ type Change = fn(&mut Recovered<'_>);
 #[case("the frame says otherwise", record(0, 1), |seen: &mut Recovered<'_>| seen.end = ExecEnd::Exit(3), RunReason::Completed, Evidence::GuestRecord, false)]
 #[case("its output cannot be read", record(0, 1), |seen: &mut Recovered<'_>| seen.over_cap = None, RunReason::Completed, Evidence::GuestRecord, true)]
 #[case("too much output", record(0, 1), |seen: &mut Recovered<'_>| seen.over_cap = Some(true), RunReason::OutputLimitExceeded, Evidence::GuestRecord, false)]
-#[case("killed for its time", record(143, 30), |seen: &mut Recovered<'_>| { seen.end = ExecEnd::Killed; seen.killed = true; }, RunReason::Timeout, Evidence::GuestRecord, false)]
+#[case("killed for its time", record(143, 30), |seen: &mut Recovered<'_>| seen.end = ExecEnd::Killed, RunReason::Timeout, Evidence::GuestRecord, false)]
 #[case("killed by the guest's backstop", record(137, 35), |_: &mut Recovered<'_>| (), RunReason::Timeout, Evidence::GuestRecord, false)]
 #[case("killed by nobody of us", record(137, 1), |_: &mut Recovered<'_>| (), RunReason::Killed, Evidence::GuestRecord, false)]
-#[case("cancelled, and the kill was sent", record(143, 1), |seen: &mut Recovered<'_>| { seen.asked = Some(Stop::Cancel); seen.killed = true; }, RunReason::CancelRequested, Evidence::GuestRecord, false)]
+#[case("cancelled, and the kill was sent", record(143, 1), |seen: &mut Recovered<'_>| seen.asked = Some(Stop::Cancel), RunReason::CancelRequested, Evidence::GuestRecord, false)]
 #[case("cancelled after it had ended", record(0, 1), |seen: &mut Recovered<'_>| seen.asked = Some(Stop::Cancel), RunReason::Completed, Evidence::GuestRecord, false)]
-#[case("stopped before the connection was lost", record(0, 1), |seen: &mut Recovered<'_>| seen.stopped = Some(Stop::KillSwitch), RunReason::KillSwitch, Evidence::GuestRecord, false)]
+#[case("stopped before the connection was lost", record(137, 1), |seen: &mut Recovered<'_>| seen.stopped = Some(Stop::KillSwitch), RunReason::KillSwitch, Evidence::GuestRecord, false)]
+#[case("it had ended when it was stopped", record(0, 1), |seen: &mut Recovered<'_>| seen.stopped = Some(Stop::KillSwitch), RunReason::Completed, Evidence::GuestRecord, false)]
+#[case("it had ended when its time seemed to be over: the connection had died", record(0, 4), |seen: &mut Recovered<'_>| { seen.stopped = Some(Stop::Timeout); seen.end = ExecEnd::Killed; }, RunReason::Completed, Evidence::GuestRecord, false)]
+#[case("it failed by itself before", record(3, 4), |seen: &mut Recovered<'_>| seen.stopped = Some(Stop::Timeout), RunReason::NonZeroExit, Evidence::GuestRecord, false)]
 #[case("the first stop counts", record(143, 1), |seen: &mut Recovered<'_>| { seen.stopped = Some(Stop::Timeout); seen.asked = Some(Stop::Cancel); }, RunReason::Timeout, Evidence::GuestRecord, false)]
 #[case("no record", Guard::Started, |_: &mut Recovered<'_>| (), RunReason::OutcomeUnknown, Evidence::None, true)]
-#[case("no record, though a kill was confirmed", Guard::Started, |seen: &mut Recovered<'_>| { seen.end = ExecEnd::Killed; seen.killed = true; }, RunReason::OutcomeUnknown, Evidence::None, true)]
+#[case("no record, though a kill was confirmed", Guard::Started, |seen: &mut Recovered<'_>| seen.end = ExecEnd::Killed, RunReason::OutcomeUnknown, Evidence::None, true)]
 #[case("fenced", Guard::Never, |seen: &mut Recovered<'_>| seen.over_cap = None, RunReason::NotStarted, Evidence::None, true)]
 #[case("fenced after a cancel", Guard::Never, |seen: &mut Recovered<'_>| { seen.asked = Some(Stop::Cancel); seen.over_cap = None; }, RunReason::CancelRequested, Evidence::None, true)]
 #[case("fenced, though it was seen to start", Guard::Never, |seen: &mut Recovered<'_>| seen.seen_started = true, RunReason::OutcomeUnknown, Evidence::None, true)]
