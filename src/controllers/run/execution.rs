@@ -5,7 +5,7 @@
 pub mod adopt;
 pub mod collect;
 pub mod exec;
-mod judge;
+pub mod judge;
 pub mod place;
 pub mod proved;
 pub mod start;

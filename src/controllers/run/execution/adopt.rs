@@ -61,7 +61,8 @@ pub async fn adopt(
         limits,
         stopped,
         seen_started,
-        ends: begun + judge::left(ends, Duration::ZERO, now),
+        // How much of its time the start took, the guest alone knows; its backstop is there all the same.
+        ends: begun + judge::left(ends, judge::START_WITHIN, now),
     };
     let mut why = "there was no time to look for its end";
     loop {

@@ -51,6 +51,7 @@ pub async fn execute(
     started_at: Timestamp,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
+    let start_by = Instant::now() + judge::START_WITHIN;
     let uid = key.uid.clone();
     let limits = &start.request.limits;
     let Tool::Bash { command, stdin, directory, environment } = &start.request.tool;
@@ -94,12 +95,12 @@ pub async fn execute(
     };
     let began = Instant::now();
     let capture = Capture::new(start.request.limits.output, runner::start_marker(&uid));
-    let deadline = began + start.request.timeout;
     let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
-    let watched = RunningExec { context: &context, place, deadline, redact: start.redact };
+    let timeout = start.request.timeout;
+    let watched = RunningExec { context: &context, place, start_by, timeout, redact: start.redact };
     let end = watched.run(exec, Bytes::from(input), capture, &mut stop).await;
     let confirmed = watched.swept(&end).await;
-    let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: Instant::now() >= deadline };
+    let seen = ExecSeen { exit: end.exit, started: end.started, stop: end.stop, overtime: end.overtime };
     match outcome::after_exec(seen) {
         Verdict::Final(mut outcome) => {
             if let Some(why) = &start.data_lost {
@@ -202,6 +203,8 @@ struct End {
     exit: Option<u8>,
     started: bool,
     stop: Option<Stop>,
+    /// Its timeout had passed.
+    overtime: bool,
     captured: Captured,
     id: Option<String>,
 }
@@ -209,7 +212,10 @@ struct End {
 struct RunningExec<'a> {
     context: &'a Context,
     place: kill::Place<'a>,
-    deadline: Instant,
+    /// When it must have started in the guest.
+    start_by: Instant,
+    /// From its start in the guest.
+    timeout: Duration,
     redact: bool,
 }
 
@@ -229,11 +235,15 @@ impl RunningExec<'_> {
             stdin.close().await
         });
         let mut fed = false;
+        let mut deadline: Option<Instant> = None;
         let mut stopped: Option<Stop> = None;
         let mut give_up: Option<Instant> = None;
         let mut killed = false;
         let mut killing = std::pin::pin!(futures::future::Either::Left(std::future::pending::<()>()));
         let exit = loop {
+            if deadline.is_none() && capture.started() {
+                deadline = Some(Instant::now() + self.timeout);
+            }
             let patience = give_up.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
             let reason = tokio::select! {
                 event = exec.next() => match event {
@@ -253,7 +263,13 @@ impl RunningExec<'_> {
                     continue;
                 }
                 reason = stop_requested(stop), if stopped.is_none() => Some(reason),
-                () = sleep_until(self.deadline), if stopped.is_none() => Some(Stop::Timeout),
+                () = sleep_until(deadline.unwrap_or(self.start_by)), if stopped.is_none() && deadline.is_some() => {
+                    Some(Stop::Timeout)
+                }
+                () = sleep_until(self.start_by), if stopped.is_none() && deadline.is_none() => {
+                    tracing::warn!(run = self.place.uid, "a command did not start in time; the guest is asked");
+                    break None;
+                }
                 () = &mut killing, if stopped.is_some() && !killed => {
                     killed = true;
                     continue;
@@ -270,6 +286,7 @@ impl RunningExec<'_> {
             exit,
             started: capture.started(),
             stop: stopped,
+            overtime: deadline.is_some_and(|deadline| Instant::now() >= deadline),
             captured: store(self.context, capture, self.redact).await,
             id: exec.session_id().map(str::to_owned),
         }

@@ -16,6 +16,8 @@ use sprites::{Error, ExecError};
 
 /// How old the read of the rules may be when the command is started.
 pub const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
+/// How long after the Running write a command may take to start in the guest. Then it is fenced, and the guard asked.
+pub const START_WITHIN: Duration = Duration::from_secs(15);
 /// The pauses between attempts to open a connection.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 /// How long after a Run's own deadline its end may still be looked for.
