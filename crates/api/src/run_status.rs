@@ -7,7 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
     conditions::Conditions,
+    execution_policy::Redact,
     reasons::{Evidence, RunPhase, RunReason},
+    values::GoDuration,
 };
 
 /// What became of a Run.
@@ -133,6 +135,19 @@ pub struct Execution {
     /// When the start was recorded, before the command was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
+    /// Its timeout. It counts from the command's start in the guest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", length(max = 64))]
+    pub timeout: Option<GoDuration>,
+    /// When it has ended at the latest: the start is given 15 s, its end another 15 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest_end: Option<Time>,
+    /// Most output that is kept, in bytes, of both streams together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_limit: Option<u64>,
+    /// Whether recognisable secrets are masked in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redact: Option<Redact>,
     /// When the end was known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,

@@ -49,6 +49,20 @@ impl GoDuration {
     }
 }
 
+impl From<Duration> for GoDuration {
+    /// Written in the largest unit in which it is whole; longer than Go can write, the longest that it can.
+    fn from(value: Duration) -> Self {
+        let value = value.min(Duration::from_nanos(i64::MAX.unsigned_abs()));
+        let text = match value.subsec_nanos() {
+            0 => return Self::from_secs(value.as_secs()),
+            n if n % 1_000_000 == 0 => format!("{}ms", value.as_millis()),
+            n if n % 1_000 == 0 => format!("{}us", value.as_micros()),
+            _ => format!("{}ns", value.as_nanos()),
+        };
+        Self { text, value }
+    }
+}
+
 impl FromStr for GoDuration {
     type Err = DurationError;
 
@@ -271,6 +285,20 @@ mod tests {
     #[case("1\u{b5}s", 1_000)]
     fn a_go_duration_is_read_exactly(#[case] text: &str, #[case] nanos: u64) {
         assert_eq!(text.parse::<GoDuration>().unwrap().get(), Duration::from_nanos(nanos));
+    }
+
+    #[rstest]
+    #[case(Duration::from_secs(30), "30s")]
+    #[case(Duration::from_hours(2), "2h")]
+    #[case(Duration::from_millis(1500), "1500ms")]
+    #[case(Duration::from_micros(7), "7us")]
+    #[case(Duration::new(1, 1), "1000000001ns")]
+    #[case(Duration::ZERO, "0s")]
+    #[case(Duration::MAX, "9223372036854775807ns")]
+    fn a_span_is_written_as_what_is_read_as_the_same(#[case] span: Duration, #[case] text: &str) {
+        let written = GoDuration::from(span);
+        assert_eq!(written.to_string(), text);
+        assert_eq!(text.parse::<GoDuration>().unwrap(), written);
     }
 
     #[rstest]

@@ -1,16 +1,23 @@
 //! The status of a `Run`. Pure.
 
+use std::time::Duration;
+
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
-use super::plan::{Start, Wait};
+use super::{
+    execution::judge::START_WITHIN,
+    plan::{Start, Wait},
+};
 use crate::controllers::state::executions::Finished;
 use api::{
     Run, RunStatus,
     conditions::{
         ADMITTED, ConditionStatus, ConditionUpdate, Conditions, FINISHED, RECONCILING, STALLED, SUCCEEDED, cut,
     },
+    execution_policy::Redact,
     reasons::{RunPhase, RunReason},
     run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
+    values::GoDuration,
 };
 use rules::{
     object_size,
@@ -18,6 +25,8 @@ use rules::{
     output::{Captured, Encoded},
 };
 
+/// What a Run may take beside its timeout: to start, and until its end is known.
+const AROUND: Duration = START_WITHIN.saturating_add(Duration::from_secs(15));
 /// Longest message of a Run, in bytes; the schema has the same bound.
 const MESSAGE_MAX: usize = 1024;
 
@@ -69,15 +78,23 @@ pub fn waiting(run: &Run, wait: &Wait, now: Timestamp) -> RunStatus {
 /// Running: the charge and the proof, written before the command is started.
 pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
     let (name, generation) = start.policy.clone();
-    let until = now.checked_add(start.request.timeout).unwrap_or(Timestamp::MAX);
-    let message = format!("running until {until:.0} at the latest");
+    let latest_end = now.checked_add(start.request.timeout.saturating_add(AROUND)).unwrap_or(Timestamp::MAX);
+    let message = format!("running until {latest_end:.0} at the latest");
     RunStatus {
         session: Some(SessionIdentity { name: start.session.key.name.clone(), uid: start.session.key.uid.clone() }),
         sprite: Some(SpriteIdentity { id: start.proof.instance.clone() }),
         lockdown_token: Some(start.proof.token.clone()),
         policy: Some(PolicyIdentity { name, generation }),
         admission: Some(Admission { at: Time(now), tier: None, scopes: Vec::new() }),
-        execution: Some(Execution { started_at: Some(Time(now)), ..Execution::default() }),
+        // What an adopter goes by: policies may have changed, or gone.
+        execution: Some(Execution {
+            started_at: Some(Time(now)),
+            timeout: Some(GoDuration::from(start.request.timeout)),
+            latest_end: Some(Time(latest_end)),
+            output_limit: Some(start.request.limits.output),
+            redact: Some(if start.redact { Redact::Recognised } else { Redact::Off }),
+            ..Execution::default()
+        }),
         ..base(run, RunPhase::Running, RunReason::Started, &message, now)
     }
 }
@@ -106,10 +123,10 @@ pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> 
     let old = run.status.clone().unwrap_or_default();
     let execution = Execution {
         id: id.clone(),
-        started_at: old.execution.as_ref().and_then(|e| e.started_at.clone()),
         finished_at: Some(Time(*finished_at)),
         duration_ms: *duration_ms,
         evidence: Some(outcome.evidence),
+        ..old.execution.unwrap_or_default()
     };
     RunStatus {
         session: old.session,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{Run, values::GoDuration};
+use api::{Run, execution_policy::Redact, values::GoDuration};
 use k8s_openapi::jiff::Timestamp;
 use rules::{combine, outcome::Stop};
 
@@ -20,8 +20,18 @@ pub struct Limits {
     pub redact: bool,
 }
 
-/// The limits of a Run that is found running: those of its policies as they are now.
+/// The limits of a Run that is found running: those that were recorded when it started.
 pub fn limits(o: &Observed) -> Limits {
+    let execution = o.run.status.as_ref().and_then(|status| status.execution.as_ref());
+    let recorded = execution.and_then(|execution| {
+        let timeout = execution.timeout.as_ref()?.get();
+        Some(Limits { timeout, output: execution.output_limit?, redact: execution.redact? != Redact::Off })
+    });
+    recorded.unwrap_or_else(|| of_policies(o))
+}
+
+/// Of a Run that an older operator started: what its policies say now.
+fn of_policies(o: &Observed) -> Limits {
     let of = |policy: &'_ PolicyView| match policy {
         PolicyView::Ready(compiled) => Some(Arc::clone(compiled)),
         PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
@@ -131,6 +141,29 @@ mod tests {
         }
         let limits = limits(&Observed { session_policy, run_policy, ..observed(run(spec)) });
         assert_eq!((limits.timeout.as_secs(), limits.output, limits.redact), (timeout, output, redact), "{name}");
+    }
+
+    /// Policies may have changed since, or gone: an adopter goes by what was recorded.
+    #[rstest]
+    #[case("a policy that gave it ten minutes is gone", missing())]
+    #[case("it was tightened", policy("s", "{limits: {timeout: 1s, output: 1Ki}}"))]
+    #[case("it was widened", policy("s", "{limits: {timeout: 55m, output: 128Ki}, output: {redact: 'Off'}}"))]
+    fn limits_of_a_command_are_those_it_started_with(#[case] name: &str, #[case] session_policy: PolicyView) {
+        let mut run = in_phase(named(), RunPhase::Running);
+        run.status.as_mut().unwrap().execution = Some(Execution {
+            timeout: Some("10m".parse().unwrap()),
+            output_limit: Some(7),
+            redact: Some(Redact::Recognised),
+            ..Execution::default()
+        });
+        let of = |run: &Run| limits(&Observed { session_policy: session_policy.clone(), ..observed(run.clone()) });
+        let recorded = of(&run);
+        assert_eq!((recorded.timeout.as_secs(), recorded.output, recorded.redact), (600, 7, true), "{name}");
+        // A record that was cut is none.
+        run.status.as_mut().unwrap().execution.as_mut().unwrap().redact = None;
+        assert_ne!(of(&run).timeout.as_secs(), 600, "{name}");
+        run.status.as_mut().unwrap().execution.as_mut().unwrap().redact = Some(Redact::Off);
+        assert!(!of(&run).redact, "{name}");
     }
 
     #[test]

@@ -98,7 +98,14 @@ fn running_carries_the_charge_the_proof_and_the_start() {
     assert_eq!(status.sprite.as_ref().map(|sprite| sprite.id.as_str()), Some("i"));
     assert!(status.lockdown_token.as_ref().is_some_and(|token| token.starts_with("i:")));
     assert_eq!(status.session.map(|session| (session.name, session.uid)), Some(("s".into(), "session-uid".into())));
-    assert_eq!(status.execution.unwrap().started_at, Some(Time(at(NOW))));
+    let execution = status.execution.unwrap();
+    assert_eq!(execution.started_at, Some(Time(at(NOW))));
+    // Its timeout of 30 s, and 30 s around it.
+    assert_eq!(
+        (execution.timeout.unwrap().to_string().as_str(), execution.latest_end),
+        ("30s", Some(Time(at(NOW + 60))))
+    );
+    assert_eq!((execution.output_limit, execution.redact), (Some(64 << 10), Some(Redact::Recognised)));
     // The exec's id comes with the end: the platform gives it later.
     assert_eq!(
         (status.exit_code, status.output, status.policy.map(|policy| policy.name)),
@@ -129,6 +136,10 @@ fn the_charge_goes_back_only_where_nothing_started(
     let execution = status.execution.unwrap();
     assert_eq!((execution.started_at, execution.finished_at), (Some(Time(at(NOW))), Some(Time(at(NOW + 9)))), "{name}");
     assert_eq!((execution.id.as_deref(), execution.evidence), (Some("17"), Some(evidence)), "{name}");
+    assert!(
+        execution.timeout.is_some() && execution.latest_end.is_some() && execution.output_limit.is_some(),
+        "{name}"
+    );
     assert_eq!(status.exit_code.is_some(), evidence != Evidence::None, "{name}");
 }
 
