@@ -41,6 +41,12 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// Whether it is ours at all: who lost it writes, kills and adopts nothing, since somebody else does.
+    pub fn ensure_held(&self) -> Result<(), InsufficientLease> {
+        let until = *self.until.borrow();
+        if until.is_some_and(|until| until > Instant::now()) { Ok(()) } else { Err(InsufficientLease) }
+    }
+
     /// Whether a request that cannot be repeated may be sent now.
     pub fn ensure_time_left(&self) -> Result<(), InsufficientLease> {
         let until = *self.until.borrow();
@@ -251,5 +257,17 @@ mod tests {
         assert_eq!(handle.ensure_time_left(), Ok(()));
         tokio::time::advance(Duration::from_secs(15)).await;
         assert_eq!(handle.ensure_time_left(), Err(InsufficientLease));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_held_until_it_runs_out_and_not_before_it_is_taken() {
+        let (until, receiver) = watch::channel(None);
+        let handle = Handle { until: receiver };
+        assert_eq!(handle.ensure_held(), Err(InsufficientLease));
+        until.send_replace(Some(Instant::now() + DURATION));
+        tokio::time::advance(Duration::from_secs(29)).await;
+        assert_eq!(handle.ensure_held(), Ok(()));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(handle.ensure_held(), Err(InsufficientLease));
     }
 }

@@ -56,6 +56,32 @@ async fn an_operator_that_was_frozen_past_the_timeout_of_a_command_tells_the_end
     }
 }
 
+/// The first wakes when its timer for the command is over and the Lease is another's.
+#[tokio::test]
+async fn a_frozen_leader_that_wakes_after_another_took_over_kills_nothing_and_writes_no_end() {
+    let mut env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"timeout": "5m"}})).await;
+    env.ready_session("s1").await;
+    // Past its timeout for two seconds, and before the guest's own end of it, which comes five seconds after.
+    let bash = json!({"command": "touch begun; sleep 42; echo done"});
+    env.run("r1", json!({"session": {"name": "s1"}, "timeout": "40s", "bash": bash})).await;
+    env.file_appears("s1", "begun").await;
+    let frozen = env.operator.take().unwrap();
+    frozen.signal("STOP");
+    let begun = std::time::Instant::now();
+    env.start_operator();
+    until("the other adopts the command", async || {
+        env.operator.as_ref().unwrap().said().contains("adopting a command").then_some(())
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_millis(40_500).saturating_sub(begun.elapsed())).await;
+    frozen.signal("CONT");
+    let run = env.finished("r1").await;
+    assert_eq!((reason(&run), stdout(&run)), ("Completed", "done\n"), "{}", message(&run));
+    // It did wake, and found out.
+    assert!(frozen.said().contains("the Lease is lost"), "{}", frozen.said().lines().last().unwrap_or_default());
+}
+
 /// Nothing comes through any more and nobody says so: the command ends, and its exit frame is lost.
 #[tokio::test]
 async fn a_command_whose_connection_died_without_a_word_has_its_own_end_and_output() {

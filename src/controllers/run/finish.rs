@@ -21,6 +21,8 @@ pub enum End<'a> {
 
 /// Writes how a Run ended, as much of it as the API server takes.
 pub async fn finish(context: &Context, o: &Observed, end: End<'_>) -> Result<Next, Error> {
+    // Who lost the Lease leaves the end to whoever has it.
+    context.lease.ensure_held()?;
     // The audit record of the end belongs here, before the status.
     let Bodies { mut new, fallback } = bodies(o, &end);
     if new.output.as_ref().is_some_and(|output| !output.stored) {

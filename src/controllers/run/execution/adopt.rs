@@ -103,6 +103,9 @@ impl Adoption<'_> {
     async fn attempt(&self, stop: &mut watch::Receiver<Option<Stop>>) -> Attempt {
         let again = Attempt::Retry;
         let over = |outcome| Attempt::Done(Box::new(self.over(outcome)));
+        if self.context.lease.ensure_held().is_err() {
+            return again("the Lease was lost");
+        }
         let sprite = match self.sprite(&self.place.session, &self.place.session_uid).await {
             Ok(Some(sprite)) => sprite,
             Ok(None) => return over(Outcome::session_deleted_while_running()),
@@ -193,6 +196,7 @@ impl Adoption<'_> {
     }
 
     async fn kill(&self, on: &Awake, uid: &str) -> Result<ExecEnd, &'static str> {
+        self.context.lease.ensure_held().map_err(|_| "the Lease was lost")?;
         let place = kill::Place { sprite: on.name(), instance: on.id(), uid };
         match kill::kill(&self.context.sprites, place).await {
             Ok(true) => Ok(ExecEnd::Killed),

@@ -297,12 +297,22 @@ impl RunningExec<'_> {
         if !judge::needs_sweep(end.exit, end.stop) {
             return true;
         }
+        if self.context.lease.ensure_held().is_err() {
+            return false;
+        }
         matches!(timeout(SWEEP, kill::kill(&self.context.sprites, self.place)).await, Ok(Ok(true)))
     }
 
     /// Kills until it is confirmed, or the time for it is over.
     async fn kill(&self) {
         for pause in [1, 2, 4, 8] {
+            if self.context.lease.ensure_held().is_err() {
+                tracing::warn!(
+                    run = self.place.uid,
+                    "not killed: the Lease is lost, and another operator adopts the command"
+                );
+                return;
+            }
             match kill::kill(&self.context.sprites, self.place).await {
                 Ok(true) => return,
                 Ok(false) => tracing::warn!(run = self.place.uid, "a kill is not confirmed yet"),
