@@ -43,6 +43,8 @@ pub async fn finish(context: &Context, o: &Observed, end: End<'_>) -> Result<Nex
     }
     if matches!(end, End::Executed(_)) {
         context.executions.conclude(&o.key.uid, context.now());
+        // Its slot is free: whoever waits for one looks.
+        context.wake_waiting(&o.key.namespace, &o.session_name);
     }
     report::announce(context, o, &new).await;
     Ok(Next::Change)

@@ -41,7 +41,9 @@ pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, E
     {
         context.wake_sessions.wake(&o.key.namespace, &o.session_name);
     }
-    Ok(wait.next)
+    // A slot that was given back between the look and this wait woke nobody.
+    let freed = o.session.uid().is_some_and(|uid| context.executions.in_session(uid) < o.in_session);
+    Ok(if freed { Next::After(Duration::from_millis(1)) } else { wait.next })
 }
 
 /// Returns whether the Event for a finished Run has type Warning: anomalies, refusals, and failures of the operator or the platform.

@@ -139,7 +139,7 @@ impl Executions {
         entries.values().filter(|e| e.session == session).for_each(|entry| send(entry, stop));
     }
 
-    /// An execution ended: from now on it does not count in its session.
+    /// An execution ended. It counts in its session until that is written: who reads the API sees it Running until then.
     pub fn finish(&self, uid: &str, finished: Finished) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get_mut(uid) {
@@ -173,7 +173,7 @@ impl Executions {
         }
     }
 
-    /// How many go on in a session.
+    /// How many go on in a session, or have an end that is not written yet.
     pub fn in_session(&self, session: &str) -> usize {
         live(&self.entries.lock().unwrap_or_else(PoisonError::into_inner), session)
     }
@@ -203,7 +203,7 @@ fn held(entries: &HashMap<String, Entry>) -> usize {
 }
 
 fn live(entries: &HashMap<String, Entry>, session: &str) -> usize {
-    entries.values().filter(|e| e.session == session && e.is_running()).count()
+    entries.values().filter(|e| e.session == session && !matches!(e.progress, Progress::Concluded(_))).count()
 }
 
 fn send(entry: &Entry, stop: Stop) {
@@ -254,6 +254,31 @@ mod tests {
         executions.forget_done("0");
         executions.forget_done("1");
         assert!(executions.view("0").is_none() && executions.view("1").is_some());
+    }
+
+    #[test]
+    fn a_slot_is_given_back_when_the_end_is_written() {
+        let executions = Executions::new(Arc::new(Metrics::new(&[], &[], &[]).unwrap()));
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        drop(executions.reserve(owner("a", "s"), 1).unwrap());
+        let finished = Finished {
+            outcome: Outcome::not_started("x"),
+            captured: None,
+            incomplete: false,
+            id: None,
+            finished_at: now,
+            duration_ms: None,
+        };
+        executions.finish("a", finished);
+        assert_eq!(
+            (executions.in_session("s"), executions.runs_of("s")),
+            (1, Vec::new()),
+            "it ended, and says Running"
+        );
+        assert_eq!(executions.reserve(owner("b", "s"), 1).unwrap_err(), NoSlot::Session);
+        executions.conclude("a", now);
+        assert_eq!(executions.in_session("s"), 0);
+        assert!(executions.reserve(owner("b", "s"), 1).is_ok());
     }
 
     #[test]
