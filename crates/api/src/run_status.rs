@@ -147,6 +147,7 @@ pub struct Execution {
     pub output_limit: Option<u64>,
     /// Whether recognisable secrets are masked in it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Redact")]
     pub redact: Option<Redact>,
     /// When the end was known.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -147,7 +147,7 @@ mod tests {
     #[rstest]
     #[case("a policy that gave it ten minutes is gone", missing())]
     #[case("it was tightened", policy("s", "{limits: {timeout: 1s, output: 1Ki}}"))]
-    #[case("it was widened", policy("s", "{limits: {timeout: 55m, output: 128Ki}, output: {redact: 'Off'}}"))]
+    #[case("it was widened", policy("s", "{limits: {timeout: 50m, output: 100Ki}, output: {redact: 'Off'}}"))]
     fn limits_of_a_command_are_those_it_started_with(#[case] name: &str, #[case] session_policy: PolicyView) {
         let mut run = in_phase(named(), RunPhase::Running);
         run.status.as_mut().unwrap().execution = Some(Execution {
