@@ -25,7 +25,9 @@ impl Compilations {
 
     /// The policy, compiled once a generation.
     pub fn of(&self, policy: &ExecutionPolicy, open_allowed: bool) -> Compilation {
-        let (uid, generation) = (policy.uid().unwrap_or_default(), policy.metadata.generation.unwrap_or_default());
+        let generation = policy.metadata.generation.unwrap_or_default();
+        // Without identity it cannot be told from another: compiled each time.
+        let Some(uid) = policy.uid() else { return compile::compile(policy, open_allowed).map(Arc::new) };
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, compilation)) = done.get(&uid)
             && *known == generation

@@ -1,6 +1,6 @@
 //! What stands behind the name of a secret in programs and is none: numbers, expressions, paths, words for secrets.
 //!
-//! Each is told by its own form. Must not let a text through that only might be code.
+//! Recognises each by its form. Must mask a text when it is not certain that the text is code.
 
 use super::key;
 

@@ -101,7 +101,7 @@ pub fn decide(o: &Observed) -> Plan {
             Plan::report(degraded(&status, why.reason(), why.to_string()), next)
         }
         (_, Live::Present(live)) if !live.ours => {
-            let message = "a Sprite of our name does not carry our labels; it is left alone".to_owned();
+            let message = "a Sprite with this name exists but lacks this operator's labels; not touching it".to_owned();
             let draft = StatusDraft { stalled: true, ..degraded(&status, SessionReason::NotOurs, message) };
             Plan::report(draft, after(60))
         }
@@ -115,7 +115,10 @@ pub fn decide(o: &Observed) -> Plan {
             let wait = if tries == 0 { 0 } else { (1i64 << (tries - 1)).min(LONGEST_PAUSE) };
             let left = wait - sprite.create_requested_at.as_ref().map_or(0, |at| since(at.0, o.now));
             if left > 0 {
-                return Plan::report(provisioning(&status, "a Sprite is asked for anew after a pause"), after(left));
+                return Plan::report(
+                    provisioning(&status, "backing off before creating the Sprite again"),
+                    after(left),
+                );
             }
             let name = sprite.name.clone();
             let before = Box::new(provisioning(&status, "creating the Sprite"));
@@ -143,7 +146,7 @@ fn record_create_intent(o: &Observed, name: String, incarnation: u32, data_lost:
     let draft = StatusDraft {
         phase: SessionPhase::Provisioning,
         reason: SessionReason::Provisioning,
-        message: "a Sprite will be asked for".to_owned(),
+        message: "about to create the Sprite".to_owned(),
         sprite: Some(sprite),
         lockdown: None,
         data_lost,
@@ -186,7 +189,7 @@ fn lost(o: &Observed, status: &SandboxSessionStatus, sprite: SpriteStatus) -> Pl
         }
         seen => {
             let then = seen.unwrap_or(o.now);
-            let message = "the Sprite was not found; that is looked at once more before it is believed".to_owned();
+            let message = "Sprite not found; confirming with a second read before it counts as lost".to_owned();
             let wait = o.timing.absent_after - since(then, o.now);
             Plan::report(degraded(status, SessionReason::PlatformUnavailable, message), after(wait))
                 .remembering(Remember::AbsentSince(then))
@@ -216,7 +219,7 @@ fn reconcile_existing(
         Assessment::Holds { .. } => None,
         Assessment::Apply(reason) => Some(reason),
         Assessment::Lost(difference) => {
-            let message = format!("the Sprite is no longer locked down as it was proved: {difference}");
+            let message = format!("the lockdown no longer holds: {difference}");
             let draft = StatusDraft {
                 lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown }),
                 ..degraded(&base, SessionReason::LockdownLost, message)
@@ -278,7 +281,11 @@ fn apply(
     let asleep = live.state != Some(SpritePhase::Running);
     let stale = StatusDraft {
         lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown.clone() }),
-        ..degraded(base, SessionReason::Stale, "the policy changed; it is relocked when next used".to_owned())
+        ..degraded(
+            base,
+            SessionReason::Stale,
+            "the policy changed; egress rules will be re-applied on next use".to_owned(),
+        )
     };
     if asleep && !fresh && !o.wanted() {
         return Plan::report(stale, Next::Change);
@@ -369,7 +376,7 @@ pub fn after_lock(o: &Observed, lock: Lock, result: Result<Confirmed, &LockFailu
     }
 }
 
-/// What is so after a fresh instance was destroyed: it is asked for anew.
+/// The status after a fresh instance was destroyed: a new create request.
 pub fn after_destroy(o: &Observed, before: &StatusDraft) -> Plan {
     let sprite = before.sprite.clone().unwrap_or_default();
     record_create_intent(o, sprite.name, sprite.incarnation + 1, before.data_lost.clone())

@@ -68,7 +68,7 @@ pub struct Lock {
 /// What follows when an instance was destroyed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Then {
-    /// It is asked for anew; this was so before.
+    /// Create it again; holds the status before.
     Reprovision(Box<StatusDraft>),
     /// The session is let go once the Sprite is gone.
     Release,
@@ -229,7 +229,7 @@ pub fn at_capacity(before: &StatusDraft) -> StatusDraft {
     StatusDraft {
         phase: SessionPhase::Pending,
         reason: SessionReason::PlatformCapacity,
-        message: "the platform account is full; the Sprite is asked for again".to_owned(),
+        message: "the platform account is full; retrying the create".to_owned(),
         ..before.clone()
     }
 }

@@ -43,7 +43,7 @@ pub fn release(o: &Observed) -> Plan {
         if o.activity.delete_answered || left <= 0 {
             return remove();
         }
-        Plan::report(draft("the Sprite was not found; that is looked at once more before it is believed"), after(left))
+        Plan::report(draft("Sprite not found; confirming with a second read before it counts as lost"), after(left))
             .remembering(Remember::AbsentSince(then))
     };
     match (&sprite.id, &o.live) {
@@ -63,7 +63,7 @@ pub fn release(o: &Observed) -> Plan {
                 stalled: true,
                 reason: SessionReason::NotOurs,
                 ..draft(
-                    "the Sprite does not carry our labels any more and is left alone: give it back its labels, or destroy it",
+                    "the Sprite no longer has this operator's labels; not touching it: restore its labels, or destroy it",
                 )
             };
             Plan::report(draft, after(30))
@@ -77,8 +77,11 @@ pub fn release(o: &Observed) -> Plan {
                 return gone(o.timing.absent_after);
             }
             // What is not found before it may have come says nothing of afterwards: such looks are not counted.
-            Plan::report(draft("a Sprite was asked for and may still come; that is waited for"), after(left.min(10)))
-                .remembering(Remember::Present)
+            Plan::report(
+                draft("a create request may still complete; waiting before releasing the finalizer"),
+                after(left.min(10)),
+            )
+            .remembering(Remember::Present)
         }
     }
 }

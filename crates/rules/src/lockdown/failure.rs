@@ -44,8 +44,8 @@ pub enum Consequence {
         /// How long to wait.
         pause: Duration,
     },
-    /// Destroy the instance: nothing of anybody's is in it, and it cannot be locked down. The count goes on record first, so
-    /// that a crash between does not start it anew.
+    /// Destroy the instance: it holds no user data, and it cannot be locked down. The count is recorded first, so that a crash
+    /// between the two does not reset it.
     Destroy {
         /// Attempts that count.
         attempts: u32,

@@ -158,7 +158,7 @@ fn whatever_an_exec_shows_has_one_sound_outcome() {
                         assert_ne!(outcome.phase, RunPhase::Unknown, "{seen:?}");
                         let own = outcome.phase == RunPhase::Succeeded;
                         assert!(!own || exit == Some(0), "{seen:?}");
-                        // A stop of ours is the reason of an end that it brought about, and of no other.
+                        // The outcome names our stop only if the stop ended the command.
                         let killed = stop == Some(Stop::OutputLimit) || exit.is_some_and(|code| code > 128);
                         if let (true, true, Some(stop)) = (started, killed, stop) {
                             assert_eq!((outcome.phase, outcome.reason), stop.outcome(), "{seen:?}");

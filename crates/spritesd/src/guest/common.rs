@@ -37,7 +37,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Writes it anew.
+    /// Writes the directory from scratch, removing what was there.
     pub(crate) fn write(directory: &Path) -> io::Result<Self> {
         match std::fs::remove_dir_all(directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

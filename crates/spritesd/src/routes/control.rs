@@ -37,9 +37,9 @@ const PREFIX: &str = "control:";
 /// The client that writes input without a type byte; no content tells, so its name has to.
 const RAW_CLIENT: &str = "sprites-go-sdk/";
 
-/// How long an operation that is ending may take before the next is refused, or starts without the end of one that was
-/// killed. For as long nothing is told of one that its client has asked to end: a client that starts the next meanwhile
-/// takes all that comes for the next one's, as nothing tells the two apart.
+/// How long `op.start` waits for the previous operation to end. After that it is refused or, if the previous operation was
+/// killed, starts without it. Output and exit of an operation that its client has signalled are held back for the same time:
+/// frames carry no operation id, so a client that has started the next operation would take them for that one's.
 const DYING: Duration = Duration::from_millis(100);
 
 /// `…/control`; with `op=exec` or `op=proxy` in the query that operation begins at once.
@@ -104,7 +104,7 @@ struct Operation {
     session: Arc<Session>,
     reader: Reader,
     progress: Arc<Progress>,
-    /// Where the client is told of it.
+    /// Sends its frames to the client.
     ws_writer: WsWriter,
     telling: JoinHandle<()>,
 }
@@ -119,7 +119,7 @@ struct Stage {
     is_asked: bool,
     /// By the one that no program resists.
     is_killed: bool,
-    /// Nothing is told before.
+    /// Frames are held back until then.
     until: Option<Instant>,
     /// The client is about to be told of its end.
     is_over: bool,
@@ -350,7 +350,8 @@ impl Progress {
         }
     }
 
-    /// Its client starts the next. Whether it has asked this one to end; then nothing is told for a while.
+    /// Called when the client starts the next operation. Returns whether the client has signalled this one; its frames are
+    /// then held back.
     fn leave(&self) -> bool {
         let mut stage = self.stage();
         let is_left = stage.is_asked && !stage.is_over;
@@ -399,7 +400,7 @@ async fn tell(
                 }
                 Next::End(End::Lost) => return connection.cut(),
                 Next::End(End::Exited(code)) => {
-                    // Whoever is told may start the next.
+                    // A client that reads the exit may start the next operation.
                     progress.turn(true).await;
                     if ws_writer.send(texts::exit(code, is_terminal)).await.is_ok() {
                         drop(ws_writer.send(complete(code)).await);

@@ -56,8 +56,8 @@ impl Journal {
         self.shown.path.exists() || self.events.path.exists()
     }
 
-    /// Makes the text exist: who is told its path may look before there is output. What the process before left
-    /// unfinished is a line.
+    /// Creates the log file, so that a client that learns its path can open it before there is output. Ends a partial line of
+    /// the previous process.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         for stream in self.unfinished.keys().copied().collect::<Vec<_>>() {
             self.end(stream)?;

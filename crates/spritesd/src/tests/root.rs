@@ -9,12 +9,12 @@ use super::support::{Client, Lab, serve};
 
 /// Writes wherever programs are installed and configured, and where users put theirs.
 const WRITE: &str = "set -e
-    mkdir /work /srv/x /opt/y; echo root > /root/r; echo opt > /opt/y/o; echo etc > /etc/x
+    mkdir /data /srv/x /opt/y; echo root > /root/r; echo opt > /opt/y/o; echo etc > /etc/x
     echo local > /usr/local/bin/x; echo bin > /usr/bin/x-of-one; echo deep > /usr/share/doc/x-of-one
-    echo lib > /var/lib/v; echo work > /work/w";
+    echo lib > /var/lib/v; echo data > /data/w";
 /// Says what is left of that.
-const READ: &str = "cat /root/r /opt/y/o /etc/x /usr/local/bin/x /usr/bin/x-of-one /usr/share/doc/x-of-one /var/lib/v /work/w; ls -d /srv/x";
-const ALL: &str = "root\nopt\netc\nlocal\nbin\ndeep\nlib\nwork\n/srv/x\n";
+const READ: &str = "cat /root/r /opt/y/o /etc/x /usr/local/bin/x /usr/bin/x-of-one /usr/share/doc/x-of-one /var/lib/v /data/w; ls -d /srv/x";
+const ALL: &str = "root\nopt\netc\nlocal\nbin\ndeep\nlib\ndata\n/srv/x\n";
 
 #[tokio::test]
 async fn all_of_it_can_be_written_and_outlives_the_sandbox_and_the_server() {
@@ -37,7 +37,7 @@ async fn all_of_it_can_be_written_and_outlives_the_sandbox_and_the_server() {
     // Neither the host nor a neighbour has any of it.
     assert!(!Path::new("/usr/bin/x-of-one").exists() && !Path::new("/usr/share/doc/x-of-one").exists());
     assert!(Path::new("/usr/bin/yes").exists() && !Path::new("/usr/bin/no").exists());
-    let other = "ls /work /root /opt /srv /usr/bin/x-of-one /usr/share/doc/x-of-one 2>/dev/null | grep -v -e : -e '^$'
+    let other = "ls /data /root /opt /srv /usr/bin/x-of-one /usr/share/doc/x-of-one 2>/dev/null | grep -v -e : -e '^$'
         test -e /usr/bin/yes && tail -n1 /usr/share/doc/bash/copyright";
     assert!(!lab.client.sh("two", other).await.contains("one"));
     lab.server.stop().await;
@@ -57,7 +57,7 @@ async fn checkpoints_hold_it_and_bring_it_back() {
             .sh("one", "rm -r /usr/share/doc/bash; mkdir /usr/share/doc/bash; echo own > /usr/share/doc/bash/own")
             .await;
         lab.client.call("POST", "/one/checkpoint", "").await;
-        let spoil = "rm -rf /work /srv/x /opt /etc/x /usr/local /usr/share/doc; echo new > /usr/bin/new; ls /usr";
+        let spoil = "rm -rf /data /srv/x /opt /etc/x /usr/local /usr/share/doc; echo new > /usr/bin/new; ls /usr";
         lab.client.sh("one", spoil).await;
         let (_, restored) = lab.client.call("POST", "/one/checkpoints/v1/restore", "").await;
         assert!(restored.contains("Restore from v1 complete"), "{restored}");
@@ -67,7 +67,7 @@ async fn checkpoints_hold_it_and_bring_it_back() {
         // The first copy is of a machine nobody has touched.
         lab.client.call("POST", "/one/checkpoints/v0/restore", "").await;
         let fresh =
-            "ls -d /work /opt/y /usr/local/bin/x 2>/dev/null; ls /usr/share/doc/bash/copyright; cat /etc/hostname";
+            "ls -d /data /opt/y /usr/local/bin/x 2>/dev/null; ls /usr/share/doc/bash/copyright; cat /etc/hostname";
         assert_eq!(lab.client.sh("one", fresh).await, "/usr/share/doc/bash/copyright\none\n");
         lab.server.stop().await;
     }
@@ -90,7 +90,7 @@ async fn it_counts_for_the_limit_of_the_disk() {
 #[tokio::test]
 async fn file_calls_see_the_same_tree() {
     let lab = Lab::with("one").await;
-    for path in ["/work/a/b", "/usr/local/bin/b", "/root/b", "/etc/b"] {
+    for path in ["/data/a/b", "/usr/local/bin/b", "/root/b", "/etc/b"] {
         let (status, text) = lab.client.call("PUT", &format!("/one/fs/write?path={path}&mode=0755"), "b\n").await;
         assert_eq!(status, StatusCode::OK, "{path}: {text}");
         assert_eq!(lab.client.sh("one", &format!("cat {path}; stat -c %a {path}")).await, "b\n755\n");
@@ -102,7 +102,7 @@ async fn file_calls_see_the_same_tree() {
     let (_, list) = lab.client.json("GET", "/one/fs/list?path=/", "").await;
     let names: Vec<&str> =
         list["entries"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert!(names.contains(&"work") && names.contains(&"root") && !names.contains(&"boot"), "{names:?}");
+    assert!(names.contains(&"data") && names.contains(&"root") && !names.contains(&"boot"), "{names:?}");
     lab.server.stop().await;
 }
 

@@ -53,7 +53,7 @@ async fn record_running_and_exec(
     stop: watch::Receiver<Option<Stop>>,
 ) -> Option<Finished> {
     if proved.age() > FRESH {
-        tracing::info!(run = o.key.name, "not started: the proof had become old; it is proved anew");
+        tracing::info!(run = o.key.name, "not started: the proof of lockdown is too old; verifying again");
         return None;
     }
     let said = match context.lease.ensure_time_left() {
