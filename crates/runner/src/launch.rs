@@ -1,0 +1,31 @@
+//! From the supervisor to the script: a session of its own, and then bash with nothing of ours.
+
+use std::{
+    ffi::OsString,
+    os::unix::process::CommandExt as _,
+    process::{Command, Stdio},
+};
+
+use runner_protocol::{EXEC, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_USAGE};
+
+use crate::{processes, signals};
+
+/// Starts the script: this program again, which then becomes bash. Returns its process.
+pub fn start(script: &OsString, streams: [Stdio; 3]) -> std::io::Result<rustix::process::Pid> {
+    let [stdin, stdout, stderr] = streams;
+    let child =
+        Command::new(processes::OWN_EXE).arg(EXEC).arg(script).stdin(stdin).stdout(stdout).stderr(stderr).spawn()?;
+    processes::pid_of(&child)
+}
+
+/// Becomes the script: in a session of its own, so that one signal reaches its group. As an argument of bash, so that its
+/// messages name no file of ours.
+pub fn become_script(script: Option<&OsString>) -> u8 {
+    let Some(script) = script else { return EXIT_USAGE };
+    let _ = rustix::process::setsid();
+    signals::unblock();
+    let error = Command::new("bash").args(["--noprofile", "--norc", "-c"]).arg(script).arg("bash").exec();
+    let text = format!("bash cannot be started: {error}\n");
+    let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+    if error.kind() == std::io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE }
+}
