@@ -5,7 +5,7 @@ FROM rust:1.95.0-bookworm AS build
 # The image's own toolchain, without the components that rust-toolchain.toml adds for developers.
 ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /src
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 COPY src ./src
 COPY crates ./crates
 # The manifests name them; they are not built.

@@ -29,7 +29,7 @@ use kube::{
     ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
-use rules::runner::{Launch, start_marker};
+use runner_protocol::{Launch, Stdout, installed};
 use serde_json::json;
 use sprites::{Client, Config, ExecRequest, TokenSource};
 use test_support::{
@@ -54,7 +54,8 @@ fn main() {
         let session = env.ready_session("bench").await;
         let status = session.status.clone().unwrap();
         let sprite = status.sprite.unwrap().name;
-        let nonce = status.lockdown.unwrap().nonce.unwrap();
+        let lockdown = status.lockdown.unwrap();
+        let (hash, nonce) = (lockdown.runner.unwrap(), lockdown.nonce.unwrap());
         let client = sprites(&env);
 
         println!("bench: {RUNS} warm Runs, one after the other ({WARM_UP} more to warm up)");
@@ -72,7 +73,7 @@ fn main() {
         println!("bench: the same command by exec on spritesd, and by the same runner sent by hand, {RUNS} times each");
         let (mut direct, mut by_hand) = (Vec::new(), Vec::new());
         for n in 0..RUNS + WARM_UP {
-            let (d, h) = (exec(&client, &sprite).await, runner(&client, &sprite, &nonce).await);
+            let (d, h) = (exec(&client, &sprite).await, runner(&client, &sprite, (&hash, &nonce)).await);
             if n >= WARM_UP {
                 direct.push(d);
                 by_hand.push(h);
@@ -113,33 +114,49 @@ async fn one_run(env: &TestEnv, watch: &mut Watch, name: &str) -> Duration {
 
 async fn exec(client: &Client, sprite: &str) -> Duration {
     let argv = ["bash", "--noprofile", "--norc", "-c", "echo hello"].map(str::to_owned).to_vec();
-    timed(client, sprite, argv, Bytes::new(), "hello\n").await
+    timed(client, sprite, argv, Bytes::new(), |output| output == b"hello\n").await
 }
 
-async fn runner(client: &Client, sprite: &str, nonce: &str) -> Duration {
+async fn runner(client: &Client, sprite: &str, (hash, nonce): (&str, &str)) -> Duration {
     let uid = uuid::Uuid::new_v4().to_string();
     let launch = Launch {
+        runner: &installed(hash),
         uid: &uid,
         nonce,
-        backstop: Duration::from_secs(35),
-        spool: 65_536,
-        environment: &[("LANG".to_owned(), "C.UTF-8".to_owned())],
+        timeout: Duration::from_secs(30),
+        cap: 65_536,
+        lookahead: 4096,
+        environment: &[],
         directory: "/workspace",
         script: "echo hello",
         stdin: b"",
         kill_leftovers: true,
+        stop_at_cap: true,
+        live: &[],
     };
     let (argv, input) = launch.encode().unwrap();
-    timed(client, sprite, argv, Bytes::from(input), &format!("{}hello\n", start_marker(&uid))).await
+    let expected = |output: &[u8]| {
+        let mut stdout = Stdout::new(&uid);
+        let text = stdout.push(output);
+        text == b"hello\n" && stdout.finish().1.is_some()
+    };
+    timed(client, sprite, argv, Bytes::from(input), expected).await
 }
 
-async fn timed(client: &Client, sprite: &str, argv: Vec<String>, input: Bytes, expected: &str) -> Duration {
+async fn timed(
+    client: &Client,
+    sprite: &str,
+    argv: Vec<String>,
+    input: Bytes,
+    is_right: impl Fn(&[u8]) -> bool,
+) -> Duration {
     let request = ExecRequest { argv, max_run_after_disconnect: Duration::from_secs(1), ..ExecRequest::default() };
     let on = client.wake(sprite).await.unwrap();
     let begun = Instant::now();
     let output = client.run(&on, &request, input, 65_536, Duration::from_secs(30)).await.unwrap();
-    assert_eq!((output.exit, output.stdout.as_ref()), (Some(0), expected.as_bytes()));
-    begun.elapsed()
+    let took = begun.elapsed();
+    assert!(output.exit == Some(0) && is_right(&output.stdout), "{output:?}");
+    took
 }
 
 fn quantile(times: &mut [Duration], q: f64) -> f64 {

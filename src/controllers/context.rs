@@ -32,7 +32,7 @@ use crate::{
     serve::health::Readiness,
     telemetry::metrics::Metrics,
 };
-use api::{ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec};
+use api::{ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec, reasons::RunPhase};
 use redact::Redactor;
 
 /// Everything.
@@ -122,6 +122,21 @@ impl Context {
             guarded.0.as_ref().is_ok_and(|session| self.policy_name(&session.spec) == name)
         };
         u32::try_from(self.sessions.all().iter().filter(|s| of_policy(s)).count()).unwrap_or(u32::MAX)
+    }
+
+    /// UIDs of the Runs of a session that the cache shows running.
+    pub fn running_in_session(&self, namespace: &str, session_uid: &str) -> Vec<String> {
+        let store = self.runs.store(Some(namespace));
+        let all = store.map(|store| store.state()).unwrap_or_default();
+        let is_running = |run: &&Run| {
+            let status = run.status.as_ref();
+            status.is_some_and(|status| {
+                status.phase == Some(RunPhase::Running)
+                    && status.session.as_ref().is_some_and(|session| session.uid == session_uid)
+            })
+        };
+        let runs = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        runs.filter(is_running).filter_map(kube::ResourceExt::uid).collect()
     }
 
     /// A tenant, from the cache.

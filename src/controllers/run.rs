@@ -23,7 +23,10 @@ pub use report::is_warning;
 
 use std::sync::Arc;
 
-use self::plan::{Need, Plan};
+use self::{
+    observed::LiveRead,
+    plan::{Need, Plan},
+};
 use super::{context::Context, driver::Next, error::Error};
 use crate::kubernetes::object_key::ObjectKey;
 use api::Run;
@@ -39,7 +42,10 @@ pub async fn reconcile(run: Arc<Run>, context: Arc<Context>) -> Result<Next, Err
         match need {
             Need::Servers => observed = gather::fresh(&context, observed).await?,
             Need::LiveSprite(proof) => {
-                let (live, at) = gather_live::live(&context, &observed, &proof).await;
+                let (live, at) = match observed.session.known() {
+                    Some(session) => gather_live::live(&context, &session.key, &proof).await,
+                    None => (LiveRead::NoAnswer("there is no session to read it for".to_owned()), None),
+                };
                 observed.live = Some(live);
                 proved = at;
             }

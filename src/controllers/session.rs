@@ -11,6 +11,7 @@ mod needs;
 mod observed;
 mod plan;
 mod release;
+mod relock;
 #[cfg(test)]
 mod simulation;
 mod status;

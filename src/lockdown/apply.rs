@@ -1,20 +1,18 @@
-//! Locks an instance down: wake, set the rules, read them back, URL private, nonce.
+//! Locks an instance down: wake, set the rules, read them back, URL private, runner and nonce.
 //!
 //! Every step is of the recorded instance: its id is read before and after. Must not start anything of a user's.
 
-use std::time::Duration;
-
-use super::{egress_rule, instance::LiveSprite, trusted::trusted};
+use super::{
+    egress_rule,
+    instance::LiveSprite,
+    runner::{self, PutFailure},
+};
 use api::reasons::SessionReason;
 use rules::{
     egress::{Ruleset, compare},
     lockdown::{Confirmed, Difference, failure::Failure},
-    runner,
 };
 use sprites::{Awake, ExecError, Priority, Target, UpdateSprite, UrlSettings};
-
-/// A trusted command on an awake Sprite.
-const TRUSTED: Duration = Duration::from_secs(15);
 
 /// Why a lockdown failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +29,9 @@ pub enum LockFailure {
     /// A trusted command in the guest failed.
     #[error("a trusted command in the Sprite failed: {0}")]
     Guest(&'static str),
+    /// The runner does not exist for this Sprite.
+    #[error("the Sprite cannot execute the runner, which is built for x86_64 Linux")]
+    UnsupportedPlatform,
     /// No answer that says anything.
     #[error("the platform gave no usable answer ({})", .0.kind())]
     Platform(#[source] sprites::Error),
@@ -57,13 +58,26 @@ impl From<sprites::Error> for LockFailure {
     }
 }
 
+impl From<PutFailure> for LockFailure {
+    fn from(failure: PutFailure) -> Self {
+        match failure {
+            PutFailure::Refused(_) => Self::Guest("the runner could not be written"),
+            PutFailure::NotInstalled { exit: _ } => Self::Guest("the runner could not install itself"),
+            PutFailure::UnsupportedPlatform => Self::UnsupportedPlatform,
+            PutFailure::Platform(error) | PutFailure::Cut(error) => error.into(),
+            PutFailure::Exec(error) => Self::Exec(error),
+        }
+    }
+}
+
 /// How a lockdown ends, as metrics say it.
-pub const OUTCOMES: [SessionReason; 5] = [
+pub const OUTCOMES: [SessionReason; 6] = [
     SessionReason::LockedDown,
     SessionReason::RulesDiffer,
     SessionReason::UrlPublic,
     SessionReason::PlatformDenied,
     SessionReason::PlatformUnavailable,
+    SessionReason::UnsupportedPlatform,
 ];
 
 impl LockFailure {
@@ -74,6 +88,7 @@ impl LockFailure {
             Self::UrlPublic => Failure::UrlPublic,
             Self::Replaced => Failure::Replaced,
             Self::Guest(_) => Failure::Guest,
+            Self::UnsupportedPlatform => Failure::UnsupportedPlatform,
             Self::Platform(error) => Failure::NoAnswer(error.retry_after()),
             Self::Exec(_) => Failure::NoAnswer(None),
         }
@@ -84,6 +99,7 @@ impl LockFailure {
         match self {
             Self::Differs(_) => SessionReason::RulesDiffer,
             Self::UrlPublic => SessionReason::UrlPublic,
+            Self::UnsupportedPlatform => SessionReason::UnsupportedPlatform,
             Self::Platform(sprites::Error::Denied { .. } | sprites::Error::Token(_)) => SessionReason::PlatformDenied,
             Self::Replaced | Self::Guest(_) | Self::Platform(_) | Self::Exec(_) => SessionReason::PlatformUnavailable,
         }
@@ -131,10 +147,9 @@ pub async fn apply(
     }
     // Nothing of ours is put into a Sprite that is not locked down.
     Confirmed::of(rules, live.as_read())?;
-    let output = trusted(&sprites, &awake, runner::lockdown(nonce), TRUSTED).await?;
-    if output.exit != Some(0) || output.stdout != runner::lockdown_answer(nonce).as_bytes() {
-        return Err(LockFailure::Guest("the nonce could not be written"));
-    }
+    runner::put(&sprites, &awake, nonce).await.inspect_err(|failure| {
+        tracing::debug!(sprite = name, %failure, "the runner was not put into a Sprite");
+    })?;
     let live = LiveSprite { rules: live.rules, ..this_instance(&sprites, instance).await? };
     Ok((Confirmed::of(rules, live.as_read())?, awake))
 }

@@ -4,14 +4,13 @@
 
 use std::time::Duration;
 
-use super::trusted::trusted;
-use rules::runner;
+use super::ask::{AskFailure, ask};
+use rules::outcome::Stop;
+use runner_protocol::{RUN, SWEEP, answer};
 use sprites::{Awake, Killed, Priority};
 
-/// How long a command has between TERM and KILL.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A trusted command on an awake Sprite.
-const TRUSTED: Duration = Duration::from_secs(10);
+/// How long the platform waits after the signal before it kills the runner itself, which has ended everything by then.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a Run's command was started.
 #[derive(Debug, Clone, Copy)]
@@ -24,9 +23,34 @@ pub struct Place<'a> {
     pub uid: &'a str,
 }
 
+/// Why nothing is confirmed.
+#[derive(Debug, thiserror::Error)]
+pub enum KillFailure {
+    /// The signal could not be sent, or its answer says nothing.
+    #[error("the signal could not be sent ({})", .0.kind())]
+    Signal(#[from] sprites::Error),
+    /// Whether something is left could not be asked.
+    #[error(transparent)]
+    Sweep(#[from] AskFailure),
+}
+
+/// The signal that asks for an end: TERM leaves the script two seconds to clean up, INT none.
+pub const fn signal(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Timeout | Stop::Cancel | Stop::OutputLimit => "SIGTERM",
+        Stop::KillSwitch
+        | Stop::Suspended
+        | Stop::Held
+        | Stop::PolicySuspended
+        | Stop::TenantDisabled
+        | Stop::Deleted
+        | Stop::SessionDeleted => "SIGINT",
+    }
+}
+
 /// What the arguments of a Run's runner contain.
 fn mark(uid: &str) -> [&str; 2] {
-    [runner::MARK, uid]
+    [RUN, uid]
 }
 
 /// The exec session of a Run, if the platform lists one.
@@ -36,7 +60,7 @@ pub async fn find(sprites: &sprites::Client, on: &Awake, uid: &str) -> Result<Op
 }
 
 /// Kills, and says whether nothing of it is left: no session, and no process with the mark.
-pub async fn kill(sprites: &sprites::Client, place: Place<'_>) -> Result<bool, sprites::Error> {
+pub async fn kill(sprites: &sprites::Client, place: Place<'_>, stop: Stop) -> Result<bool, KillFailure> {
     let sprites = sprites.with_priority(Priority::Kill);
     let sprite = sprites.get(place.sprite).await?;
     if sprite.id != place.instance {
@@ -51,14 +75,11 @@ pub async fn kill(sprites: &sprites::Client, place: Place<'_>) -> Result<bool, s
     if on.id() != place.instance {
         return Ok(true);
     }
-    // The runner's trap sweeps on TERM; KILL would leave a script in a session of its own running.
-    match sprites.kill_marked(&on, &mark(place.uid), "SIGTERM", PATIENCE).await? {
+    match sprites.kill_marked(&on, &mark(place.uid), signal(stop), PATIENCE).await? {
         Killed::Nothing | Killed::Confirmed { .. } => {}
-        Killed::Unconfirmed { left: _, error: Some(error) } => return Err(error),
+        Killed::Unconfirmed { left: _, error: Some(error) } => return Err(error.into()),
         Killed::Unconfirmed { left: _, error: None } => return Ok(false),
     }
-    // A script may have killed its runner, which would have swept: what carries the mark is swept from here then.
-    let none_left = |output: sprites::Output| output.exit == Some(0) && output.stdout.trim_ascii() == b"0";
-    let swept = trusted(&sprites, &on, runner::sweep(place.uid), TRUSTED).await;
-    Ok(swept.is_ok_and(none_left))
+    // A script may have killed its runner, which would have ended it: what carries the mark is ended from here then.
+    Ok(ask(&sprites, &on, SWEEP, place.uid, answer::parse_swept).await? == 0)
 }

@@ -2,10 +2,11 @@
 //!
 //! The verdict itself is `rules::lockdown::assess`. Must not read.
 
+use super::runner;
 use api::SandboxSession;
 use rules::{
     egress::Ruleset,
-    lockdown::{ApplyReason, Assessment, LiveInstance, Recorded, assess},
+    lockdown::{ApplyReason, Assessment, Demanded, LiveInstance, Recorded, assess},
 };
 
 /// What is proved.
@@ -24,7 +25,11 @@ pub struct Proof {
 impl Proof {
     /// The verdict on the live Sprite.
     pub fn assess(&self, demanded: &Ruleset, live: LiveInstance<'_>) -> Assessment {
-        let recorded = Recorded { instance: Some(&self.instance), token: Some(&self.token), fresh: false };
+        let Self { token, instance, nonce: _, name: _ } = self;
+        // The runner was compared when this was made of the record.
+        let demanded = Demanded { rules: demanded, runner: runner::hash() };
+        let recorded =
+            Recorded { instance: Some(instance), token: Some(token), runner: Some(demanded.runner), fresh: false };
         assess(Some(demanded), recorded, Some(live))
     }
 }
@@ -37,7 +42,13 @@ pub fn recorded(session: &SandboxSession, demanded: &Ruleset) -> Result<Proof, S
     let (Some(sprite), Some(lockdown)) = (sprite, lockdown) else {
         return Err(ApplyReason::InstanceUnknown.message().to_owned());
     };
-    let recorded = Recorded { instance: sprite.id.as_deref(), token: lockdown.token.as_deref(), fresh: false };
+    let demanded = Demanded { rules: demanded, runner: runner::hash() };
+    let recorded = Recorded {
+        instance: sprite.id.as_deref(),
+        token: lockdown.token.as_deref(),
+        runner: lockdown.runner.as_deref(),
+        fresh: false,
+    };
     let token = match assess(Some(demanded), recorded, None) {
         Assessment::Holds { token, .. } => token,
         Assessment::Apply(reason) => return Err(reason.message().to_owned()),
@@ -60,7 +71,12 @@ mod tests {
         let nonce = nonce.map(str::to_owned);
         session.status = Some(SandboxSessionStatus {
             sprite: Some(SpriteStatus { name: "so-x".into(), id: Some(id.into()), ..SpriteStatus::default() }),
-            lockdown: Some(LockdownStatus { token, nonce, ..LockdownStatus::default() }),
+            lockdown: Some(LockdownStatus {
+                token,
+                nonce,
+                runner: Some(runner::hash().to_owned()),
+                ..LockdownStatus::default()
+            }),
             ..SandboxSessionStatus::default()
         });
         session
@@ -78,5 +94,15 @@ mod tests {
     #[case(session("i", Some(token("i")), None), false)]
     fn only_a_token_of_this_instance_and_these_rules_counts(#[case] session: SandboxSession, #[case] good: bool) {
         assert_eq!(recorded(&session, &Ruleset::deny_all()).is_ok(), good);
+    }
+
+    #[rstest]
+    #[case::of_an_operator_without_one(None)]
+    #[case::another(Some("0".repeat(64)))]
+    fn nothing_starts_on_another_runner(#[case] runner: Option<String>) {
+        let mut session = session("i", Some(token("i")), Some("n"));
+        session.status.as_mut().unwrap().lockdown.as_mut().unwrap().runner = runner;
+        let why = recorded(&session, &Ruleset::deny_all()).unwrap_err();
+        assert_eq!(why, ApplyReason::RunnerDiffers.message());
     }
 }

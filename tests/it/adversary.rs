@@ -58,15 +58,28 @@ async fn output_past_the_cap_is_seen_by_an_adopter_too() {
 }
 
 #[tokio::test]
-async fn a_script_that_kills_its_runner_is_swept_before_its_run_ends() {
+async fn a_script_that_kills_its_runner_ends_with_it_and_nothing_of_it_is_left() {
     let env = TestEnv::new().await;
     env.ready_session("s1").await;
-    env.bash("r1", "s1", "echo hi; pkill -9 -f so-backstop; kill -9 $PPID; sleep 45").await;
-    let run = env.finished("r1").await;
-    assert_eq!(phase(&run), "Failed", "{}", message(&run));
     let name = env.sessions().get("s1").await.unwrap().status.unwrap().sprite.unwrap().name;
-    let left = env.peek(&name, "ps -e -o args= | grep -c '[s]leep 45' || true").await;
-    assert_eq!(left.trim(), "0");
+    let away = "setsid nohup sleep 45 & env -i setsid sleep 45 & sleep 0.2;";
+    for (run, kill, expected) in [
+        ("supervisor", "kill -9 $PPID", ("Failed", "Killed")),
+        ("front", "kill -9 $(ps -o ppid= $PPID)", ("Failed", "Killed")),
+        // Nobody is left to say how it ended.
+        ("both", "p=$PPID; kill -9 $(ps -o ppid= $p) $p", ("Unknown", "OutcomeUnknown")),
+    ] {
+        env.bash(run, "s1", &format!("echo hi; {away} {kill}; sleep 45")).await;
+        let run = env.finished(run).await;
+        assert_eq!((phase(&run), reason(&run)), expected, "{}", message(&run));
+        assert_eq!(stdout(&run), "hi\n", "what it wrote is kept: {}", message(&run));
+        // What carries no mark and lost both parts of the runner is found by nobody but a restart.
+        let left = env.peek(&name, "ps -e -o args= | grep -c '[s]leep 45' || true").await;
+        let most = if expected.0 == "Unknown" { 1 } else { 0 };
+        assert!(left.trim().parse::<u32>().unwrap() <= most, "{left}");
+    }
+    env.bash("next", "s1", "echo usable").await;
+    assert_eq!(stdout(&env.finished("next").await), "usable\n");
 }
 
 #[tokio::test]

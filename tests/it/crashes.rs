@@ -7,6 +7,7 @@ use serde_json::json;
 use test_support::{
     TestEnv,
     environment::{condition, message, phase, reason, stdout, until},
+    late_proxy::LateProxy,
 };
 
 #[tokio::test]
@@ -62,8 +63,8 @@ async fn a_frozen_leader_that_wakes_after_another_took_over_kills_nothing_and_wr
     let mut env = TestEnv::new().await;
     env.policy(&format!("default-{}", env.id), json!({"limits": {"timeout": "5m"}})).await;
     env.ready_session("s1").await;
-    // Past its timeout for two seconds, and before the guest's own end of it, which comes five seconds after.
-    let bash = json!({"command": "touch begun; sleep 42; echo done"});
+    // It stops its own supervisor, so that the operator has to end it: five seconds after its timeout.
+    let bash = json!({"command": "kill -STOP $PPID; touch begun; sleep 60"});
     env.run("r1", json!({"session": {"name": "s1"}, "timeout": "40s", "bash": bash})).await;
     env.file_appears("s1", "begun").await;
     let frozen = env.operator.take().unwrap();
@@ -74,12 +75,16 @@ async fn a_frozen_leader_that_wakes_after_another_took_over_kills_nothing_and_wr
         env.operator.as_ref().unwrap().said().contains("adopting a command").then_some(())
     })
     .await;
-    tokio::time::sleep(std::time::Duration::from_millis(40_500).saturating_sub(begun.elapsed())).await;
+    tokio::time::sleep(std::time::Duration::from_millis(45_500).saturating_sub(begun.elapsed())).await;
     frozen.signal("CONT");
     let run = env.finished("r1").await;
-    assert_eq!((reason(&run), stdout(&run)), ("Completed", "done\n"), "{}", message(&run));
-    // It did wake, and found out.
-    assert!(frozen.said().contains("the Lease is lost"), "{}", frozen.said().lines().last().unwrap_or_default());
+    assert_eq!(reason(&run), "Timeout", "{}", message(&run));
+    // It did wake, wanted to kill, and found out.
+    assert!(
+        frozen.said().contains("not killed: the Lease is lost"),
+        "{}",
+        frozen.said().lines().last().unwrap_or_default()
+    );
 }
 
 /// Nothing comes through any more and nobody says so: the command ends, and its exit frame is lost.
@@ -159,25 +164,46 @@ async fn a_command_that_ended_before_a_stop_was_asked_for_is_what_it_was() {
     assert_eq!((phase(&run), reason(&run)), ("Cancelled", "KillSwitch"), "{}", message(&run));
 }
 
+/// The exec is on its way when the operator is killed: it arrives before the adopter looks, or after it has looked.
 #[tokio::test]
-async fn an_operator_killed_between_saying_running_and_the_start_never_leaves_two_truths() {
-    let mut env = TestEnv::new().await;
-    env.ready_session("s1").await;
-    env.faults(json!([{"route": "exec", "match": "so-run", "effect": "delay", "delay": "2s", "count": 1}])).await;
-    env.bash("r1", "s1", "echo x >> count").await;
-    env.running("r1").await;
-    env.crash_operator().await;
-    let run = env.finished("r1").await;
-    env.faults(json!([])).await;
-    env.bash("r2", "s1", "cat count 2>/dev/null | wc -l").await;
-    let count = env.finished("r2").await;
-    match (phase(&run), reason(&run)) {
-        ("Failed", "NotStarted") => {
-            assert_eq!(stdout(&count), "0\n", "what never started left nothing");
-            assert_eq!(run.status.unwrap().admission, None, "and is not charged");
+async fn an_exec_that_arrives_after_its_operator_was_killed_starts_nothing_and_is_told_so() {
+    for arrives_first in [false, true] {
+        let mut env = TestEnv::prepared().await;
+        env.start_spritesd();
+        let proxy = LateProxy::start(&env.sprites_url).await;
+        env.proxy_url = Some(proxy.url.clone());
+        env.start_operator();
+        env.ready_session("s1").await;
+        proxy.hold("so-run");
+        env.bash("r1", "s1", "echo x >> count").await;
+        proxy.until_held(1).await;
+        let running = env.running("r1").await;
+        env.operator.as_mut().unwrap().kill();
+        let arrived = async |env: &TestEnv| {
+            proxy.release();
+            until("the exec arrives", async || (env.starts_of(&running).await == 1).then_some(())).await;
+        };
+        if arrives_first {
+            arrived(&env).await;
         }
-        ("Succeeded", "Completed") => assert_eq!(stdout(&count), "1\n"),
-        other => panic!("{other:?}: {}", message(&run)),
+        env.free_lease().await;
+        env.start_operator();
+        let run = env.finished("r1").await;
+        assert_eq!((phase(&run), reason(&run)), ("Failed", "NotStarted"), "{}", message(&run));
+        assert_eq!(run.status.unwrap().admission, None, "what never started is not charged");
+        if !arrives_first {
+            arrived(&env).await;
+        }
+        // The runner met the fence, or was ended before it had its input.
+        let sprite = env.sessions().get("s1").await.unwrap().status.unwrap().sprite.unwrap().name;
+        let uid = running.metadata.uid.clone().unwrap();
+        until("its runner ended", async || {
+            let (_, sessions) = env.sprites_call("GET", &format!("/v1/sprites/{sprite}/exec"), None).await;
+            (!sessions.to_string().contains(&uid)).then_some(())
+        })
+        .await;
+        env.bash("r2", "s1", "cat count 2>/dev/null | wc -l").await;
+        assert_eq!(stdout(&env.finished("r2").await), "0\n", "arrives first: {arrives_first}");
     }
 }
 

@@ -15,13 +15,16 @@
 
 mod adversary;
 mod bounds;
+mod crash_storm;
 mod crashes;
 mod day_two;
 mod egress;
+mod faults;
 mod generated;
 mod monitoring;
 mod output;
 mod policies;
+mod runner;
 mod runs;
 mod schema;
 mod sessions;

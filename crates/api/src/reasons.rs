@@ -281,11 +281,11 @@ string_enum! {
         RulesDiffer,
         /// The Sprite's URL is public.
         UrlPublic,
-        /// The policy changed since the last proof.
+        /// The policy, or the operator's runner, changed since the last proof.
         Stale,
         /// The Sprite differs from what was asked of the platform.
         Drifted,
-        /// Rules that had been proved were found weakened.
+        /// A lockdown that had been proved holds no longer: rules were weakened, or a Run found neither nonce nor runner.
         LockdownLost,
         /// The containment probe reached something it must not.
         Breach,

@@ -18,7 +18,6 @@ pub mod output;
 pub mod path;
 pub mod quota;
 pub mod record;
-pub mod runner;
 pub mod session_name;
 
 #[cfg(test)]

@@ -78,6 +78,15 @@ pub struct LiveInstance<'a> {
     pub rules: Option<&'a [ReadRule]>,
 }
 
+/// What a session must have on record.
+#[derive(Debug, Clone, Copy)]
+pub struct Demanded<'a> {
+    /// The rules that its policy asks for.
+    pub rules: &'a Ruleset,
+    /// Hash of the operator's runner.
+    pub runner: &'a str,
+}
+
 /// What a session has on record.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Recorded<'a> {
@@ -85,6 +94,8 @@ pub struct Recorded<'a> {
     pub instance: Option<&'a str>,
     /// The token.
     pub token: Option<&'a str>,
+    /// Hash of the runner that was put into it last.
+    pub runner: Option<&'a str>,
     /// Whether no lockdown of this instance was ever confirmed.
     pub fresh: bool,
 }
@@ -129,6 +140,8 @@ pub enum ApplyReason {
     EgressDiffers,
     /// The token is of another instance than the recorded one.
     InstanceDiffers,
+    /// The recorded runner is not the operator's.
+    RunnerDiffers,
 }
 
 impl ApplyReason {
@@ -140,6 +153,7 @@ impl ApplyReason {
             Self::EgressDiffers | Self::InstanceDiffers => {
                 "the recorded lockdown is for another instance or other rules"
             }
+            Self::RunnerDiffers => "the runner in the Sprite is not this operator's version",
         }
     }
 }
@@ -162,15 +176,15 @@ pub enum Assessment {
 
 /// Is this Sprite locked down with these rules? The only place that answers.
 ///
-/// `demanded`: the rules that the policy asks for; nothing while no policy is in force. `live`: the Sprite, where it was read.
-pub fn assess(demanded: Option<&Ruleset>, recorded: Recorded<'_>, live: Option<LiveInstance<'_>>) -> Assessment {
+/// `demanded`: nothing while no policy is in force. `live`: the Sprite, where it was read.
+pub fn assess(demanded: Option<Demanded<'_>>, recorded: Recorded<'_>, live: Option<LiveInstance<'_>>) -> Assessment {
     let Some(instance) = recorded.instance.filter(|id| !id.is_empty()) else {
         return Assessment::Apply(ApplyReason::InstanceUnknown);
     };
     let token = recorded.token.and_then(Token::parse);
     if let (Some(token), Some(live)) = (&token, live) {
         // Under a policy that changed since, the rules to expect are not known any more; they are applied anyhow.
-        let expected = demanded.filter(|demanded| demanded.hash() == token.egress);
+        let expected = demanded.map(|demanded| demanded.rules).filter(|rules| rules.hash() == token.egress);
         let rules = live.rules.filter(|_| expected.is_some());
         let contradicted = match (expected, rules) {
             (Some(expected), Some(rules)) => differs(expected, instance, live, rules),
@@ -183,12 +197,16 @@ pub fn assess(demanded: Option<&Ruleset>, recorded: Recorded<'_>, live: Option<L
     if recorded.fresh {
         return Assessment::Apply(ApplyReason::Fresh);
     }
+    // Before the token: it is taken back for this, and the cause is to be told until it is mended.
+    if demanded.is_some_and(|demanded| recorded.runner != Some(demanded.runner)) {
+        return Assessment::Apply(ApplyReason::RunnerDiffers);
+    }
     let Some(token) = token else { return Assessment::Apply(ApplyReason::NoToken) };
     if token.instance != instance {
         return Assessment::Apply(ApplyReason::InstanceDiffers);
     }
     match demanded {
-        Some(demanded) if demanded.hash() != token.egress => Assessment::Apply(ApplyReason::EgressDiffers),
+        Some(demanded) if demanded.rules.hash() != token.egress => Assessment::Apply(ApplyReason::EgressDiffers),
         Some(_) => Assessment::Holds { token, read: live.is_some_and(|live| live.rules.is_some()) },
         None => Assessment::Holds { token, read: false },
     }

@@ -2,10 +2,11 @@
 //!
 //! Exit codes come only from evidence; what cannot be known is Unknown. Must not look anything up.
 
-use std::time::Duration;
+mod judge;
 
-use super::runner::{self, Guard};
 use api::reasons::{Evidence, RunPhase, RunReason};
+
+pub use judge::{LostLockdown, Seen, Verdict, is_contradicted, judge, lost_lockdown, needs_sweep};
 
 /// Why we stopped a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl Outcome {
         let message = match stop {
             // Neither is an end of what never began.
             Stop::Timeout => return Self::not_started("its timeout passed before it could be started"),
-            Stop::OutputLimit => return Self::not_started("nothing had begun when it was stopped"),
+            Stop::OutputLimit => return Self::not_started("it was stopped before it could be started"),
             Stop::Cancel => "cancel was requested; nothing was started",
             Stop::KillSwitch => "the cluster-wide switch was turned off; nothing was started",
             Stop::Suspended => "the session was suspended; nothing was started",
@@ -146,86 +147,6 @@ impl Outcome {
             format!("whether or how the command ended is not known: {why}"),
         )
     }
-}
-
-/// What an exec showed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExecSeen {
-    /// The code of the exit frame, if one came.
-    pub exit: Option<u8>,
-    /// Whether the start marker came first.
-    pub started: bool,
-    /// Why we stopped it, if we did.
-    pub stop: Option<Stop>,
-    /// Whether its timeout had passed when it ended.
-    pub overtime: bool,
-}
-
-/// What to do with what an exec showed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is over.
-    Final(Outcome),
-    /// Only the guest can tell: adopt.
-    Adopt,
-}
-
-/// Judges an exec whose connection had been opened.
-pub fn after_exec(seen: ExecSeen) -> Verdict {
-    let ExecSeen { exit, started, stop, overtime } = seen;
-    match (exit, started) {
-        (Some(code), true) => Verdict::Final(ended(code, stop, overtime, Evidence::ExitFrame)),
-        (Some(runner::EXIT_WRONG_INSTANCE), false) => {
-            Verdict::Final(Outcome::not_started("the Sprite is not the instance that was locked down"))
-        }
-        (Some(runner::EXIT_INPUT_CUT), false) => Verdict::Final(unstarted(stop, "its input was cut short")),
-        (Some(runner::EXIT_DISK), false) => Verdict::Final(Outcome::never(
-            (RunPhase::Failed, RunReason::SandboxBroken),
-            "the command never started: the Sprite's disk refuses, or cwd is no directory",
-        )),
-        // The guard exists, or something ended the runner before its marker came through: the guest knows.
-        (Some(_) | None, _) => Verdict::Adopt,
-    }
-}
-
-/// What an adopter concludes from the guard.
-pub fn after_fence(guard: &Guard, stop: Option<Stop>, timeout: Duration) -> Outcome {
-    match guard {
-        Guard::Never => unstarted(stop, "nothing had begun when it was fenced"),
-        Guard::Record { code, ran } => ended(*code, stop, *ran >= timeout, Evidence::GuestRecord),
-        Guard::Started => Outcome::unknown("it started and left no record of its end"),
-    }
-}
-
-/// A command that never started; where somebody asked for a stop, that is why.
-fn unstarted(stop: Option<Stop>, why: &str) -> Outcome {
-    match stop {
-        // What had no output passed no cap.
-        None | Some(Stop::OutputLimit) => Outcome::not_started(why),
-        Some(stop) => Outcome::stopped_before_start(stop),
-    }
-}
-
-fn ended(code: u8, stop: Option<Stop>, overtime: bool, evidence: Evidence) -> Outcome {
-    // A killed script has a code above 128. One below is its own, whatever was sent meanwhile: an operator that was frozen, or
-    // whose connection said nothing, sends a kill after the end. What passed the cap is lost all the same.
-    let stop = stop.filter(|stop| *stop == Stop::OutputLimit || code > 128);
-    // A 137 past the timeout that nobody of us sent came from the backstop in the guest.
-    let stop = stop.or((overtime && code == 137).then_some(Stop::Timeout));
-    let outcome = match (stop, code) {
-        (Some(stop), _) => Outcome::of(stop.outcome(), stop.message()),
-        (None, 0) => Outcome::of((RunPhase::Succeeded, RunReason::Completed), "the command exited 0"),
-        (None, 137) => Outcome::of(
-            (RunPhase::Failed, RunReason::Killed),
-            "the command was killed by signal 9, which was not ours: perhaps it ran out of memory",
-        ),
-        (None, code @ 129..=192) => Outcome::of(
-            (RunPhase::Failed, RunReason::NonZeroExit),
-            format!("the command exited {code}: signal {}, if it did not choose that code", code - 128),
-        ),
-        (None, code) => Outcome::of((RunPhase::Failed, RunReason::NonZeroExit), format!("the command exited {code}")),
-    };
-    Outcome { exit_code: Some(code), evidence, ..outcome }
 }
 
 /// In which phases a reason may stand: the closed table of outcomes.

@@ -1,4 +1,4 @@
-//! Output: kept under one cap over both streams, stripped of the start marker, redacted, encoded for status.
+//! Output: kept under one cap over both streams, without marker and record, redacted, encoded for status.
 //!
 //! A chunk is tested against the cap before it is kept. Redaction comes before the cut, so a little of what follows the cap
 //! is looked at, too, and never stored. Must not hold more than the cap and that.
@@ -6,17 +6,11 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use redact::{LOOKAHEAD, Redactor};
+use runner_protocol::{Counts, Kept, Meter, Record, Stdout};
 
 use super::object_size;
 
-/// Which stream a chunk came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
+pub use runner_protocol::Source;
 
 /// Whether there is room for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +25,11 @@ pub enum Room {
 #[derive(Debug)]
 pub struct Capture {
     cap: u64,
-    marker: Vec<u8>,
-    /// How many bytes of the marker were seen; nothing once something else came first.
-    matched: Option<usize>,
+    /// Takes marker and record off the runner's stdout; nothing for what has neither.
+    framing: Option<Stdout>,
+    meter: Meter,
     stdout: Stream,
     stderr: Stream,
-    passed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -47,16 +40,46 @@ struct Stream {
     received: u64,
 }
 
+/// What the guest kept of both streams: heads, and behind them what redaction looks at.
+#[derive(Debug, Default)]
+pub struct Spool {
+    /// Of standard output.
+    pub stdout: Vec<u8>,
+    /// Of standard error.
+    pub stderr: Vec<u8>,
+}
+
 impl Capture {
-    /// Keeps at most `cap` bytes of both streams together, after the start marker.
-    pub fn new(cap: u64, marker: impl Into<Vec<u8>>) -> Self {
-        Self {
-            cap,
-            marker: marker.into(),
-            matched: Some(0),
-            stdout: Stream::default(),
-            stderr: Stream::default(),
-            passed: false,
+    /// Keeps at most `cap` bytes of both streams together of the Run with this UID, without its marker and record.
+    pub fn new(cap: u64, uid: &str) -> Self {
+        Self { framing: Some(Stdout::new(uid)), ..Self::unmarked(cap) }
+    }
+
+    /// Of streams without marker and record.
+    pub fn unmarked(cap: u64) -> Self {
+        let meter = Meter::new(cap, LOOKAHEAD as u64);
+        Self { cap, framing: None, meter, stdout: Stream::default(), stderr: Stream::default() }
+    }
+
+    /// What a spool holds, cut where the guest's record says that the heads end. Whether all of it is there.
+    pub fn of_spool(cap: u64, spool: Spool, record: Option<&Record>) -> (Self, bool) {
+        let counts = record.and_then(|record| Some((record.stdout?, record.stderr?)));
+        let Spool { stdout, stderr } = spool;
+        let mut capture = Self::unmarked(cap);
+        match counts {
+            // A record that keeps more than the cap allows is not to be followed.
+            Some((out, err)) if out.head.saturating_add(err.head) <= cap => {
+                let whole =
+                    [(&stdout, out), (&stderr, err)].iter().all(|(bytes, counts)| bytes.len() as u64 >= counts.head);
+                capture.stdout = Stream::cut(stdout, out);
+                capture.stderr = Stream::cut(stderr, err);
+                (capture, whole)
+            }
+            Some(_) | None => {
+                capture.take(Source::Stdout, &stdout);
+                capture.take(Source::Stderr, &stderr);
+                (capture, false)
+            }
         }
     }
 
@@ -67,50 +90,62 @@ impl Capture {
 
     /// Whether the whole marker was seen: only then an exit code is the command's.
     pub fn started(&self) -> bool {
-        self.matched == Some(self.marker.len())
+        self.framing.as_ref().is_none_or(Stdout::started)
     }
 
     /// Takes a chunk.
     pub fn push(&mut self, source: Source, chunk: &[u8]) -> Room {
-        let rest = match source {
-            Source::Stdout => self.strip_marker(chunk),
-            Source::Stderr => chunk,
-        };
-        let held = self.stdout.kept.len() + self.stderr.kept.len();
-        let room = usize::try_from(self.cap).unwrap_or(usize::MAX).saturating_sub(held);
-        let stream = match source {
-            Source::Stdout => &mut self.stdout,
-            Source::Stderr => &mut self.stderr,
-        };
-        stream.received = stream.received.saturating_add(rest.len() as u64);
-        // Once the cap was passed nothing more is kept: what is stored is a head, without gaps.
-        let room = if self.passed { 0 } else { room.min(rest.len()) };
-        let (fitting, over) = rest.split_at(room);
-        stream.kept.extend_from_slice(fitting);
-        stream.look_ahead(over);
-        self.passed |= !over.is_empty();
-        if self.passed { Room::Passed } else { Room::Left }
+        match (source, &mut self.framing) {
+            (Source::Stdout, Some(framing)) => {
+                let output = framing.push(chunk);
+                self.take(source, &output)
+            }
+            (Source::Stdout | Source::Stderr, _) => self.take(source, chunk),
+        }
     }
 
-    fn strip_marker<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
-        let Some(matched) = self.matched else {
-            // Something else came first: this is not the runner's output.
-            return &[];
-        };
-        let wanted = self.marker.get(matched..).unwrap_or_default();
-        let (head, rest) = chunk.split_at(wanted.len().min(chunk.len()));
-        if wanted.starts_with(head) {
-            self.matched = Some(matched + head.len());
-            rest
-        } else {
-            self.matched = None;
-            &[]
+    /// Nothing more comes: the record, if it came last. Whether all that the runner kept was received, too.
+    pub fn end(&mut self) -> (Option<Record>, bool) {
+        let Some(framing) = self.framing.take_if(|framing| framing.started()) else { return (None, false) };
+        let (rest, record) = framing.finish();
+        self.take(Source::Stdout, &rest);
+        let Some(record) = record else { return (None, false) };
+        let mut whole = true;
+        for (source, counts) in [(Source::Stdout, record.stdout), (Source::Stderr, record.stderr)] {
+            let head = self.meter.counts(source).head;
+            whole &= counts.is_some_and(|counts| counts.head == head);
+            if let Some(counts) = counts {
+                let stream = self.stream(source);
+                // The runner sends no more than is stored and looked at.
+                stream.received = stream.received.max(counts.written);
+            }
         }
+        (Some(record), whole)
+    }
+
+    const fn stream(&mut self, source: Source) -> &mut Stream {
+        match source {
+            Source::Stdout => &mut self.stdout,
+            Source::Stderr => &mut self.stderr,
+        }
+    }
+
+    fn take(&mut self, source: Source, bytes: &[u8]) -> Room {
+        let Kept { head, ahead } = self.meter.take(source, bytes.len());
+        let stream = self.stream(source);
+        stream.received = stream.received.saturating_add(bytes.len() as u64);
+        let (kept, rest) = bytes.split_at(head.min(bytes.len()));
+        stream.kept.extend_from_slice(kept);
+        stream.ahead.extend_from_slice(rest.get(..ahead).unwrap_or_default());
+        if self.meter.passed() { Room::Passed } else { Room::Left }
     }
 
     /// What is to be stored: redacted, then cut at the cap.
     pub fn finish(self, redactor: &Redactor) -> Captured {
-        let Self { cap, stdout, stderr, passed, marker: _, matched: _ } = self;
+        let mut capture = self;
+        capture.end();
+        let Self { cap, stdout, stderr, framing: _, meter: _ } = capture;
+        let passed = [&stdout, &stderr].iter().any(|stream| stream.kept.len() as u64 != stream.received);
         let (mut stdout, mut stderr) = (Redacted::of(stdout, redactor, passed), Redacted::of(stderr, redactor, passed));
         let cap = usize::try_from(cap).unwrap_or(usize::MAX);
         // A mask may be longer than what it stands for.
@@ -127,9 +162,12 @@ impl Capture {
 }
 
 impl Stream {
-    fn look_ahead(&mut self, bytes: &[u8]) {
-        let room = LOOKAHEAD.saturating_sub(self.ahead.len());
-        self.ahead.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+    /// What a spool holds of a stream, cut at the end of its head.
+    fn cut(mut bytes: Vec<u8>, counts: Counts) -> Self {
+        let head = usize::try_from(counts.head).unwrap_or(usize::MAX).min(bytes.len());
+        let mut ahead = bytes.split_off(head);
+        ahead.truncate(LOOKAHEAD);
+        Self { kept: bytes, ahead, received: counts.written }
     }
 }
 

@@ -3,10 +3,11 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use redact::Redactor;
+use runner_protocol::{Cause, Record};
 
 use super::{
     environment, object_size,
-    outcome::{ExecSeen, Outcome, Verdict, after_exec},
+    outcome::{Outcome, Seen, Verdict, judge},
     output::{Capture, Captured, Source},
     quota::{Charge, DAY, Ledger, MAX_BUCKETS, Quota, Scope, UsageHistory},
     record::{Code, Entry, Event, Head, Principal},
@@ -49,8 +50,8 @@ const SCENARIOS: &[(&str, fn())] = &[
     ("5.20", || assert!(set(&[("A", "1"), ("A", "2")]).is_err())),
     ("5.21", || assert_eq!(set(&[("a", "1"), ("A", "2")]).unwrap().len(), 2)),
     ("6.03", || {
-        let seen = ExecSeen { exit: None, started: true, stop: None, overtime: false };
-        assert_eq!(after_exec(seen), Verdict::Adopt, "no code is made up");
+        let seen = Seen { started: true, ..Seen::default() };
+        assert_eq!(judge(&seen), Verdict::AskGuest, "no code is made up");
         assert_eq!(text(&captured(64, &[b"a"])), "a");
     }),
     ("6.04", || assert_eq!(ended(137), (RunPhase::Failed, RunReason::Killed, Some(137)))),
@@ -94,7 +95,7 @@ const SCENARIOS: &[(&str, fn())] = &[
     ("6.33", || assert_eq!(ended(127), (RunPhase::Failed, RunReason::NonZeroExit, Some(127)))),
     ("6.36", || assert_eq!(text(&captured(64, &[b"no newline"])), "no newline")),
     ("6.37", || {
-        let mut capture = Capture::new(1000, "");
+        let mut capture = Capture::unmarked(1000);
         for _ in 0..160 {
             capture.push(Source::Stdout, &[b'a'; 65_536]);
         }
@@ -206,13 +207,15 @@ fn set(own: &[(&str, &str)]) -> Result<Vec<(String, String)>, Vec<environment::E
 }
 
 fn ended(code: u8) -> (RunPhase, RunReason, Option<u8>) {
-    let seen = ExecSeen { exit: Some(code), started: true, stop: None, overtime: false };
-    let Verdict::Final(Outcome { phase, reason, exit_code, .. }) = after_exec(seen) else { panic!("{code}") };
+    let ran = std::time::Duration::ZERO;
+    let record = Record { code, by: Cause::Script, ran, ended: 0, remaining: 0, stdout: None, stderr: None };
+    let seen = Seen { exit: Some(code), started: true, line: Some(record), ..Seen::default() };
+    let Verdict::Final(Outcome { phase, reason, exit_code, .. }) = judge(&seen) else { panic!("{code}") };
     (phase, reason, exit_code)
 }
 
 fn captured(cap: u64, chunks: &[&[u8]]) -> Captured {
-    let mut capture = Capture::new(cap, "");
+    let mut capture = Capture::unmarked(cap);
     for chunk in chunks {
         capture.push(Source::Stdout, chunk);
     }

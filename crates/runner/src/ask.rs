@@ -4,7 +4,10 @@ use std::{os::fd::BorrowedFd, time::Duration};
 
 use runner_protocol::{EXIT_DISK, EXIT_USAGE, Fence, Guard, State, answer, is_plain};
 
-use crate::{clock, processes, root::Root};
+use crate::{
+    clock, processes,
+    root::{Root, own_folder},
+};
 
 /// How long a supervisor whose front was killed has to end its script and write the record.
 const SUPERVISOR_ENDS: Duration = Duration::from_secs(3);
@@ -16,8 +19,7 @@ pub fn fence(uid: &str) -> u8 {
         return EXIT_USAGE;
     }
     let root = Root::new();
-    let _ = std::fs::create_dir_all(&root.0);
-    if root.fence(uid).is_err() {
+    if own_folder(&root.0).is_err() || root.fence(uid).is_err() {
         return EXIT_DISK;
     }
     let remaining = end(&root, uid);

@@ -13,7 +13,10 @@ use sha2::{Digest as _, Sha256};
 
 use runner_protocol::{BIN, EXIT_DISK, EXIT_USAGE, SPOOL, answer, is_plain};
 
-use crate::{processes::OWN_EXE, root::Root};
+use crate::{
+    processes::OWN_EXE,
+    root::{Root, folder, own_folder},
+};
 
 /// How many runners stay: those of Runs that an older operator started may be asked yet.
 const KEPT: usize = 4;
@@ -42,30 +45,29 @@ fn try_install(hash: &str, nonce: &str, workspace: &str) -> io::Result<()> {
     }
     let own = fs::read_link(OWN_EXE)?;
     let root = Root::new().0;
-    folder(&root)?;
-    fs::set_permissions(&root, Permissions::from_mode(0o700))?;
     let bin = root.join(BIN);
-    folder(&bin)?;
-    folder(&root.join(SPOOL))?;
+    for own in [&root, &bin, &root.join(SPOOL)] {
+        own_folder(own)?;
+    }
     fs::set_permissions(&own, Permissions::from_mode(0o755))?;
     let installed = bin.join(hash);
-    if fs::symlink_metadata(&installed).is_ok_and(|data| data.is_dir()) {
-        fs::remove_dir_all(&installed)?;
-    }
+    out_of_the_way(&installed)?;
     fs::rename(&own, &installed)?;
     clean(&bin, hash);
     folder(Path::new(workspace))?;
     write_nonce(&root, nonce)
 }
 
-/// Makes a folder, in place of anything else. A workspace that is a link is one that code in the session made.
-fn folder(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(data) if data.is_dir() => return Ok(()),
-        Ok(_) => fs::remove_file(path)?,
-        Err(_) => {}
+/// Moves a folder that stands where a file belongs aside, whatever is in it and whatever it permits.
+fn out_of_the_way(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|data| data.is_dir()) {
+        return Ok(());
     }
-    fs::create_dir_all(path)
+    let aside = path.with_file_name(format!(".gone.{}", std::process::id()));
+    fs::rename(path, &aside)?;
+    // What does not go stands in nobody's way.
+    let _ = fs::remove_dir_all(&aside);
+    Ok(())
 }
 
 fn write_nonce(root: &Path, nonce: &str) -> io::Result<()> {
@@ -73,9 +75,7 @@ fn write_nonce(root: &Path, nonce: &str) -> io::Result<()> {
     let mut file = File::create_new(&new)?;
     file.write_all(format!("{nonce}\n").as_bytes())?;
     file.sync_all()?;
-    if fs::symlink_metadata(&name).is_ok_and(|data| data.is_dir()) {
-        fs::remove_dir_all(&name)?;
-    }
+    out_of_the_way(&name)?;
     fs::rename(&new, &name)?;
     File::open(root)?.sync_all()
 }

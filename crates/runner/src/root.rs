@@ -4,10 +4,10 @@
 //! in its place; `~/.sprite-operator/spool/UID/` holds `stdout` and `stderr`.
 
 use std::{
-    fs::{DirBuilder, File},
+    fs::{DirBuilder, File, Permissions},
     io::{Read as _, Write as _},
-    os::unix::fs::DirBuilderExt as _,
-    path::PathBuf,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -115,13 +115,29 @@ impl Root {
 }
 
 /// A file of ours that was not there.
-fn create(path: &std::path::Path) -> std::io::Result<File> {
+fn create(path: &Path) -> std::io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     Ok(File::from(openat(CWD, path, flags, Mode::from_raw_mode(0o600))?))
 }
 
+/// Makes a folder of ours that we may write, in place of anything else: code in the session may have put that there.
+pub fn own_folder(path: &Path) -> std::io::Result<()> {
+    folder(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+/// Makes a folder, in place of anything else.
+pub fn folder(path: &Path) -> std::io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(data) if data.is_dir() => return Ok(()),
+        Ok(_) => std::fs::remove_file(path)?,
+        Err(_) => {}
+    }
+    std::fs::create_dir_all(path)
+}
+
 /// A small regular file as text. A FIFO or device in its place is not waited for.
-pub fn read_small(path: &std::path::Path) -> Option<String> {
+pub fn read_small(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(CWD, path, flags, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {

@@ -10,7 +10,7 @@ use kube::{
 use super::{
     execution::{
         adopt, place,
-        place::{RecoveryRequest, RecoveryWindow},
+        place::{RecoveryRequest, RecoveryWindow, SeenBefore},
         proved::Proved,
         start,
     },
@@ -104,7 +104,7 @@ async fn create_session(context: &Context, o: &Observed, session: &SandboxSessio
 async fn wake(context: &Context, o: &Observed, sprite: &str, wait: Wait) -> Result<Next, Error> {
     match context.sprites.with_priority(Priority::Lockdown).wake(sprite).await {
         Ok(on) => {
-            context.reads.awake.record(on);
+            context.reads.woken(on);
             Ok(Next::After(LOOK_AGAIN))
         }
         Err(error) => {
@@ -137,8 +137,7 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
     }
     tracing::info!(run = o.key.name, "adopting a command that somebody else started");
     let limits = place::limits(o);
-    let found =
-        RecoveryRequest { place, limits, window: RecoveryWindow::AfterOutage, stopped: None, seen_started: false };
+    let found = RecoveryRequest { place, limits, window: RecoveryWindow::AfterOutage, seen: SeenBefore::default() };
     let task = adopt::adopt(Arc::clone(context), o.key.clone(), found, receiver);
     tokio::spawn(start::run_and_report(Arc::clone(context), o.key.clone(), o.session_name.clone(), async {
         Some(task.await)

@@ -14,7 +14,7 @@ use crate::{
     access::{switch::Switch, tenant::Tenant},
     controllers::state::session_view::SessionView,
     kubernetes::object_key::ObjectKey,
-    lockdown::instance::LiveSprite,
+    lockdown::{instance::LiveSprite, runner},
     policy::{compile::compile, view::PolicyView},
 };
 use api::{
@@ -52,7 +52,12 @@ pub fn session() -> SandboxSession {
         spec: serde_json::from_value(json!({"drive": "d", "conversation": "c"})).unwrap(),
         status: Some(SandboxSessionStatus {
             sprite: Some(SpriteStatus { name: "so-1".into(), id: Some("i".into()), ..SpriteStatus::default() }),
-            lockdown: Some(LockdownStatus { token: Some(token), nonce: Some("n".into()), ..LockdownStatus::default() }),
+            lockdown: Some(LockdownStatus {
+                token: Some(token),
+                nonce: Some("n".into()),
+                runner: Some(runner::hash().to_owned()),
+                ..LockdownStatus::default()
+            }),
             conditions: Conditions::default().merged(
                 vec![ConditionUpdate::new(READY, true, "LockedDown")],
                 None,

@@ -13,6 +13,7 @@ mod slot;
 mod stops;
 mod tenant;
 
+pub use live::{NotProved, check as check_live};
 pub use session::owns;
 
 use std::time::Duration;
@@ -21,7 +22,7 @@ use api::conditions::DATA_LOST;
 use k8s_openapi::jiff::Timestamp;
 use rules::outcome::Outcome;
 
-use self::{check::Check, live::NotProved, policy::InForce, request::Checked};
+use self::{check::Check, policy::InForce, request::Checked};
 use super::{
     observed::{Observed, Source},
     plan::{Need, Plan, Start, Wait, Waiting},
@@ -72,7 +73,9 @@ pub fn gate(o: &Observed) -> Plan {
     match live::check(&start, read) {
         Ok(()) => Plan::Start(Box::new(start)),
         Err(NotProved::Asleep) => Plan::Wake(start.proof.name.clone(), reverify("the Sprite did not wake")),
-        Err(NotProved::Doubt(doubt)) => Plan::Reverify { wait: reverify(&doubt), doubt, sprite: start.proof.name },
+        Err(NotProved::Doubt(doubt) | NotProved::NoAnswer(doubt)) => {
+            Plan::Reverify { wait: reverify(&doubt), doubt, sprite: start.proof.name }
+        }
     }
 }
 

@@ -6,12 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{
-    execution::proved::Proved,
-    observed::{LiveRead, Observed},
-};
+use super::{execution::proved::Proved, observed::LiveRead};
 use crate::{
     controllers::{context::Context, state::shared_reads},
+    kubernetes::object_key::ObjectKey,
     lockdown::{egress_rule, instance::LiveSprite, verify::Proof},
 };
 use rules::session_name;
@@ -21,14 +19,11 @@ use sprites::{Awake, Priority};
 const READ_WITHIN: Duration = Duration::from_millis(1500);
 
 /// Reads the live Sprite and its rules, both at once where it was seen awake a moment ago. With rules comes what a start rests on.
-pub async fn live(context: &Context, o: &Observed, proof: &Proof) -> (LiveRead, Option<Proved>) {
+pub async fn live(context: &Context, session: &ObjectKey, proof: &Proof) -> (LiveRead, Option<Proved>) {
     // A shared read may have begun before we asked for it.
     let began = Instant::now().checked_sub(shared_reads::SHARED).unwrap_or_else(Instant::now);
     let name = &proof.name;
-    let Some(session_uid) = o.session.uid() else {
-        return (LiveRead::NoAnswer("there is no session to read it for".to_owned()), None);
-    };
-    let labels = session_name::sprite_labels(&context.settings.installation, &o.key.namespace, session_uid);
+    let labels = session_name::sprite_labels(&context.settings.installation, &session.namespace, &session.uid);
     // What was not read by then would be too old to start on.
     let sprites = context.sprites.with_priority(Priority::Lockdown).within(READ_WITHIN);
     let (reading, wanted) = (sprites.clone(), name.clone());

@@ -25,10 +25,8 @@ use api::{
     Run, RunStatus,
     reasons::{Evidence, RunPhase, RunReason},
 };
-use rules::{
-    outcome::{Outcome, Stop, after_fence, phases},
-    runner::Guard,
-};
+use rules::outcome::{Outcome, Seen, Stop, Verdict, judge, phases};
+use runner_protocol::{Cause, Guard, Record};
 
 /// How many lives are simulated, and how long each is disturbed.
 const LIVES: u64 = 1_000;
@@ -45,8 +43,8 @@ enum Guest {
     Fenced,
     /// It runs.
     Running,
-    /// It ended with this code.
-    Ended(u8),
+    /// It ended so.
+    Ended(Record),
 }
 
 struct World {
@@ -187,13 +185,18 @@ impl World {
                 Guard::Never
             }
             Guest::Running => {
-                let code = if stop.is_some() { 143 } else { self.rng.random_range(0..3) };
-                self.guest = Guest::Ended(code);
-                Guard::Record { code, ran: std::time::Duration::from_secs(1) }
+                let (code, by) =
+                    if stop.is_some() { (143, Cause::Stop) } else { (self.rng.random_range(0..3), Cause::Script) };
+                let ran = std::time::Duration::from_secs(1);
+                let record = Record { code, by, ran, ended: 0, remaining: 0, stdout: None, stderr: None };
+                self.guest = Guest::Ended(record);
+                Guard::Ended(record)
             }
-            Guest::Ended(code) => Guard::Record { code, ran: std::time::Duration::from_secs(1) },
+            Guest::Ended(record) => Guard::Ended(record),
         };
-        let outcome = after_fence(&guard, stop, std::time::Duration::from_secs(30));
+        let timeout = std::time::Duration::from_secs(30);
+        let seen = Seen { guard: Some(&guard), stop, timeout, ..Seen::default() };
+        let Verdict::Final(outcome) = judge(&seen) else { panic!("the guard was asked: {seen:?}") };
         let finished = Finished {
             outcome,
             captured: None,
@@ -275,7 +278,7 @@ impl World {
                 assert!(status.admission.is_none(), "life {seed}: charged for a command that never started");
             }
             Guest::Running => panic!("life {seed}: over, and its command runs"),
-            Guest::Ended(code) => {
+            Guest::Ended(Record { code, .. }) => {
                 assert_ne!(reason, RunReason::NotStarted, "life {seed}: it ran");
                 assert!(!reason.is_denial(), "life {seed}: it ran, and says {reason:?}");
                 assert_eq!(status.exit_code, Some(i32::from(code)), "life {seed}");

@@ -9,13 +9,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
 use super::{
-    needs::compiled,
+    needs::{compiled, demanded},
     observed::{Live, Observed},
     plan::{
         Effect, Lock, Plan, Remember, StatusDraft, Then, after, data_lost, degraded, obstructed, provisioning, since,
         status,
     },
     release::release,
+    relock::{lost_to_a_run, pause, stale_message, take_back},
 };
 use crate::{
     access::switch::Switch,
@@ -31,7 +32,7 @@ use api::{
 };
 use rules::lockdown::{
     ApplyReason, Assessment, Confirmed, Recorded, Token, assess,
-    failure::{self, Consequence, FRESH_ATTEMPTS, after_failure},
+    failure::{self, Consequence, FRESH_ATTEMPTS, Failure, after_failure},
 };
 
 /// How long an instance that is given up may wait for its end.
@@ -95,6 +96,12 @@ pub fn decide(o: &Observed) -> Plan {
             }
         };
     };
+    if sprite.id.is_some()
+        && let lockdown = status.lockdown.clone().unwrap_or_default()
+        && let Some(cause) = lost_to_a_run(o, &lockdown)
+    {
+        return take_back(&status, lockdown, cause);
+    }
     match (&sprite.id, &o.live) {
         (_, Live::Unknown(why)) => {
             let next = if obstacle.is_some() { after(60) } else { after(3) };
@@ -213,19 +220,13 @@ fn reconcile_existing(
     }
     let base = SandboxSessionStatus { sprite: Some(sprite.clone()), ..status.clone() };
     let fresh = lockdown.applied_at.is_none();
-    let recorded = Recorded { instance: Some(id), token: lockdown.token.as_deref(), fresh };
-    let assessment = assess(compiled(o).map(|policy| &policy.egress), recorded, live.map(LiveSprite::as_read));
+    let recorded =
+        Recorded { instance: Some(id), token: lockdown.token.as_deref(), runner: lockdown.runner.as_deref(), fresh };
+    let assessment = assess(demanded(o), recorded, live.map(LiveSprite::as_read));
     let to_apply = match assessment {
         Assessment::Holds { .. } => None,
         Assessment::Apply(reason) => Some(reason),
-        Assessment::Lost(difference) => {
-            let message = format!("the lockdown no longer holds: {difference}");
-            let draft = StatusDraft {
-                lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown }),
-                ..degraded(&base, SessionReason::LockdownLost, message)
-            };
-            return Plan::report(draft, after(1));
-        }
+        Assessment::Lost(difference) => return take_back(&base, lockdown, difference),
     };
     if let Some((reason, message)) = obstacle {
         return Plan::report(obstructed(&base, reason, message), Next::Change);
@@ -281,11 +282,7 @@ fn apply(
     let asleep = live.state != Some(SpritePhase::Running);
     let stale = StatusDraft {
         lockdown: Some(LockdownStatus { token: None, egress_hash: None, ..lockdown.clone() }),
-        ..degraded(
-            base,
-            SessionReason::Stale,
-            "the policy changed; egress rules will be re-applied on next use".to_owned(),
-        )
+        ..degraded(base, SessionReason::Stale, stale_message(base, why))
     };
     if asleep && !fresh && !o.wanted() {
         return Plan::report(stale, Next::Change);
@@ -294,6 +291,9 @@ fn apply(
         let message = format!("{FRESH_ATTEMPTS} attempts to lock down the fresh Sprite failed; it is destroyed");
         let draft = degraded(base, SessionReason::RulesDiffer, message);
         return Plan::act(Effect::Destroy { name: sprite.name, id, then: Then::Reprovision(Box::new(draft)) }, None);
+    }
+    if let Some(wait) = pause(o, base, &lockdown) {
+        return wait;
     }
     let draft = StatusDraft {
         phase: SessionPhase::LockingDown,
@@ -343,6 +343,7 @@ pub fn after_lock(o: &Observed, lock: Lock, result: Result<Confirmed, &LockFailu
                 policy_name: Some(policy_name),
                 policy_generation: Some(policy_generation),
                 nonce: lockdown.nonce,
+                runner: Some(o.runner.to_owned()),
                 applied_at: Some(Time(o.now)),
                 verified_at: Some(Time(o.now)),
                 attempts: 0,
@@ -356,22 +357,27 @@ pub fn after_lock(o: &Observed, lock: Lock, result: Result<Confirmed, &LockFailu
                 lockdown: Some(lockdown),
                 ..before
             };
-            Plan::report(draft, after(o.timing.verify_interval)).remembering(Remember::Proved)
+            Plan::report(draft, after(o.timing.verify_interval)).remembering(Remember::Locked)
         }
         Err(failure) => {
-            let (attempts, wait) = match after_failure(failure.kind(), fresh, lockdown.attempts) {
+            let kind = failure.kind();
+            let (attempts, wait) = match after_failure(kind, fresh, lockdown.attempts) {
                 Consequence::Again { attempts, pause } => (attempts, pause),
                 // On record first; it is destroyed at the next look, which this write brings about.
                 Consequence::Destroy { attempts } => (attempts, DESTROY_SOON),
             };
+            let unsupported = kind == Failure::UnsupportedPlatform;
             let draft = StatusDraft {
                 phase: SessionPhase::Degraded,
                 reason: failure.reason(),
                 message: failure.to_string(),
                 lockdown: Some(LockdownStatus { attempts, ..lockdown }),
+                stalled: unsupported,
                 ..before
             };
-            Plan::report(draft, Next::After(wait))
+            let plan = Plan::report(draft, Next::After(wait));
+            // The write wakes us, and whoever waits for the session does: the pause is kept all the same.
+            if unsupported { plan.remembering(Remember::UnsupportedUntil(o.now + wait)) } else { plan }
         }
     }
 }

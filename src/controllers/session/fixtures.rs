@@ -22,6 +22,8 @@ use api::{
 use rules::egress::{ReadRule, Rule, Ruleset};
 
 pub const NOW: i64 = 1_000_000;
+/// Hash of the operator's runner.
+pub const RUNNER: &str = "r";
 
 pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -64,6 +66,7 @@ pub fn locked(verified: i64) -> LockdownStatus {
     LockdownStatus {
         token: Some(token("i")),
         nonce: Some("n".into()),
+        runner: Some(RUNNER.into()),
         applied_at: Some(Time(at(NOW - 1000))),
         verified_at: Some(Time(at(verified))),
         ..LockdownStatus::default()
@@ -104,6 +107,7 @@ pub fn observed(session: SandboxSession, live: Live) -> Observed {
         executions: 0,
         waited_for: false,
         nonce: "fresh-nonce".into(),
+        runner: RUNNER,
         activity: SessionActivity::default(),
         now: at(NOW),
         timing: Timing { absent_after: 10, create_grace: 120, verify_interval: 300 },

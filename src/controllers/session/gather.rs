@@ -10,7 +10,7 @@ use crate::{
     config::SecretProblem,
     controllers::context::Context,
     kubernetes::object_key::ObjectKey,
-    lockdown::{egress_rule, instance::LiveSprite},
+    lockdown::{egress_rule, instance::LiveSprite, runner},
 };
 use api::SandboxSession;
 use rules::session_name::{self, SessionKey};
@@ -36,6 +36,7 @@ pub async fn gather(context: &Context, session: Arc<SandboxSession>, key: Object
         executions: context.executions.in_session(uid),
         waited_for: context.waiting.any(namespace, session_name),
         nonce: format!("{:032x}", rand::random::<u128>()),
+        runner: runner::hash(),
         activity: context.activities.get(uid),
         now: context.now(),
         timing: Timing {

@@ -38,6 +38,8 @@ pub struct Observed {
     pub waited_for: bool,
     /// A nonce for an instance that has none yet: 32 random hex digits.
     pub nonce: String,
+    /// Hash of this operator's runner.
+    pub runner: &'static str,
     /// What is remembered.
     pub activity: SessionActivity,
     /// The time.

@@ -81,6 +81,10 @@ pub enum Remember {
     AbsentSince(Timestamp),
     /// It was found, and proved where it was doubted.
     Proved,
+    /// It was locked down.
+    Locked,
+    /// It cannot execute the runner: no lockdown is tried until then.
+    UnsupportedUntil(Timestamp),
     /// It was found.
     Present,
     /// Files were lost with it.
@@ -98,7 +102,19 @@ impl Remember {
             Self::Lost => {
                 activity.absent_since = None;
                 activity.runs_before_loss = activity.runs;
+                // Another instance may be another machine.
+                activity.unsupported_until = None;
             }
+            Self::Locked => {
+                // What a Run found while it was under way may be of before or after: it is locked down once more.
+                if o.activity.relock_requested > o.activity.relocked {
+                    activity.relocked = o.activity.relock_requested;
+                    activity.relocks_in_a_row = activity.relocks_in_a_row.saturating_add(1);
+                }
+                activity.unsupported_until = None;
+                Self::Proved.apply(activity, o);
+            }
+            Self::UnsupportedUntil(then) => activity.unsupported_until = Some(then),
             Self::Proved => {
                 activity.absent_since = None;
                 // Doubts that came up meanwhile are not settled by it.

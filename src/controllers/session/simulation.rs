@@ -48,6 +48,8 @@ struct Sprite {
     private: bool,
     awake: bool,
     rules: Vec<ReadRule>,
+    /// The runner in it; code in it may remove it.
+    runner: Option<&'static str>,
     /// Somebody's files may be in it.
     used: bool,
 }
@@ -61,6 +63,8 @@ struct World {
     activity: SessionActivity,
     policy: PolicyView,
     switch: Switch,
+    /// The operator's.
+    runner: &'static str,
     sprite: Option<Sprite>,
     /// A create whose answer was lost, and when it lands.
     late: Option<i64>,
@@ -94,6 +98,7 @@ impl World {
             activity: SessionActivity::default(),
             policy: policy("{}"),
             switch: Switch::On,
+            runner: "r1",
             sprite: None,
             late: None,
             instances: 0,
@@ -114,7 +119,7 @@ impl World {
     fn make(&mut self) -> Sprite {
         self.instances += 1;
         let id = format!("i{}", self.instances);
-        Sprite { id, ours: true, private: true, awake: false, rules: Vec::new(), used: false }
+        Sprite { id, ours: true, private: true, awake: false, rules: Vec::new(), runner: None, used: false }
     }
 
     fn lockdown(&self) -> LockdownStatus {
@@ -127,7 +132,7 @@ impl World {
 
     /// What others do to the Sprite, the policy and the operator.
     fn disturb(&mut self) {
-        let kind = self.rng.random_range(0..10);
+        let kind = self.rng.random_range(0..12);
         if let Some(sprite) = &mut self.sprite {
             match kind {
                 0 => sprite.rules.clear(),
@@ -136,11 +141,16 @@ impl World {
                 3 => sprite.ours = false,
                 4 => self.sprite = None,
                 5 => self.sprite = Some(Sprite { ours: true, ..self.make() }),
+                10 => sprite.runner = None,
                 _ => {}
             }
         }
         match kind {
             6 => self.activity = SessionActivity::default(), // the operator restarts
+            11 => {
+                self.activity = SessionActivity::default();
+                self.runner = if self.runner == "r1" { "r2" } else { "r1" };
+            }
             7 => {
                 let specs =
                     ["{}", "{egress: {mode: Allowlist, allow: [api.example.com]}}", "{egress: {mode: Allowlist}}"];
@@ -169,6 +179,7 @@ impl World {
             executions: 0,
             waited_for: self.rng.random_range(0..2) == 0,
             nonce: format!("nonce-{}", self.rng.random::<u32>()),
+            runner: self.runner,
             activity: self.activity.clone(),
             now: self.time(),
             timing: TIMING,
@@ -216,6 +227,7 @@ impl World {
                     (sprite.id.as_str(), self.recorded().as_deref())
                 );
                 assert!(sprite.private && sprite.ours, "a token for a Sprite that is public or not ours");
+                assert_eq!((self.lockdown().runner.as_deref(), sprite.runner), (Some(o.runner), Some(o.runner)));
             }
         }
     }
@@ -224,7 +236,9 @@ impl World {
         assert_eq!(Some(&lock.nonce), self.lockdown().nonce.as_ref(), "a nonce is written before it is on record");
         assert_eq!(self.lockdown().token, None, "rules move while a token for the old ones is on record");
         assert!(!lock.rules.rules().is_empty(), "an empty list denies nothing");
-        let failed = self.trouble();
+        let paused = self.activity.unsupported_until.is_some_and(|until| until > o.now);
+        assert!(!paused, "a Sprite that cannot execute the runner is tried again at once");
+        let (failed, unsupported) = (self.trouble(), self.rng.random_range(0..2) == 0);
         let Some(sprite) = self.sprite.as_mut().filter(|sprite| sprite.id == lock.id && sprite.ours) else {
             let plan = after_lock(o, lock, Err(&LockFailure::Replaced));
             return self.follow(o, plan);
@@ -232,11 +246,16 @@ impl World {
         sprite.awake = true;
         sprite.rules = read(&lock.rules);
         sprite.private = true;
+        if failed && unsupported {
+            let plan = after_lock(o, lock, Err(&LockFailure::UnsupportedPlatform));
+            return self.follow(o, plan);
+        }
         if failed {
             sprite.rules.pop();
             let plan = after_lock(o, lock, Err(&LockFailure::Differs(vec!["missing".into()])));
             return self.follow(o, plan);
         }
+        sprite.runner = Some(o.runner);
         let live = LiveSprite {
             id: sprite.id.clone(),
             ours: sprite.ours,
@@ -369,6 +388,15 @@ impl World {
         }
     }
 
+    /// A Run starts, or finds that its runner is not there.
+    fn run_in_it(&mut self) {
+        match self.sprite.as_ref().map(|sprite| sprite.runner) {
+            Some(Some(_)) => self.activity.lockdown_held(),
+            Some(None) => self.activity.request_relock("the runner is not there"),
+            None => {}
+        }
+    }
+
     fn is_ready(&self) -> bool {
         let status = self.session.status.clone().unwrap_or_default();
         matches!(status.phase, Some(SessionPhase::Ready | SessionPhase::Hibernated))
@@ -391,10 +419,13 @@ fn a_session_gets_ready_whatever_happened_before_and_never_loses_files_or_mints_
             world.step();
             // A doubt, as each Run's end has it, so that what was changed behind our back is looked at.
             world.activity.reverify_requested = world.activity.reverified + 1;
+            if world.is_ready() {
+                world.run_in_it();
+            }
             let Some(sprite) = world.sprite.as_ref().filter(|_| world.is_ready()) else { return false };
             let PolicyView::Ready(policy) = &world.policy else { return false };
             let locked = sprite.private && (!sprite.awake || sprite.rules == read(&policy.egress));
-            locked && world.recorded().as_deref() == Some(&sprite.id)
+            locked && sprite.runner == Some(world.runner) && world.recorded().as_deref() == Some(&sprite.id)
         });
         assert!(goal, "life {seed}: {:?} {:?}", world.session.status, world.sprite);
     }

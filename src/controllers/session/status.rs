@@ -48,7 +48,7 @@ pub fn activity_next(o: &Observed, next: Next) -> Next {
 }
 
 /// Transitions that people wait for or must know of, and whether these are warnings.
-pub const TOLD: [(SessionReason, bool); 8] = [
+pub const TOLD: [(SessionReason, bool); 9] = [
     (SessionReason::LockedDown, false),
     (SessionReason::RulesDiffer, true),
     (SessionReason::UrlPublic, true),
@@ -57,6 +57,7 @@ pub const TOLD: [(SessionReason, bool); 8] = [
     (SessionReason::PlatformCapacity, true),
     (SessionReason::PlatformDenied, true),
     (SessionReason::SecretMissing, true),
+    (SessionReason::UnsupportedPlatform, true),
 ];
 
 /// Whether a transition is one of [`TOLD`]: the condition that says so, its reason, and whether it is a warning.

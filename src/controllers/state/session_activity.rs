@@ -20,6 +20,16 @@ pub struct SessionActivity {
     pub reverify_requested: u64,
     /// How many of these were settled by a proof that began after them.
     pub reverified: u64,
+    /// How often a Run found the lockdown lost.
+    pub relock_requested: u64,
+    /// How many of these were settled by a lockdown that began after them.
+    pub relocked: u64,
+    /// What the last of these Runs found.
+    pub relock_cause: Option<&'static str>,
+    /// Lockdowns made for such Runs since the last Run that started.
+    pub relocks_in_a_row: u32,
+    /// The instance cannot execute the runner: until then no lockdown is tried.
+    pub unsupported_until: Option<Timestamp>,
     /// Runs that started since the totals were written.
     pub runs: u64,
     /// How many of these started before files were lost: they have not seen the loss.
@@ -36,6 +46,22 @@ impl SessionActivity {
     /// Whether a doubt is not settled.
     pub const fn needs_reverify(&self) -> bool {
         self.reverify_requested > self.reverified
+    }
+
+    /// A Run found the lockdown lost: no nonce or another one, no runner, a file system that refuses.
+    pub const fn request_relock(&mut self, cause: &'static str) {
+        self.relock_requested += 1;
+        self.relock_cause = Some(cause);
+    }
+
+    /// A Run started: what was locked down last was found so.
+    pub const fn lockdown_held(&mut self) {
+        self.relocks_in_a_row = 0;
+    }
+
+    /// Why the session is to be locked down again, if a Run found it lost and no lockdown was made since.
+    pub fn needs_relock(&self) -> Option<&'static str> {
+        self.relock_cause.filter(|_| self.relock_requested > self.relocked)
     }
 
     /// Whether a Run started since files were lost: it was told.
@@ -86,6 +112,22 @@ mod tests {
     ) {
         let activity = SessionActivity { reverify_requested, reverified, ..SessionActivity::default() };
         assert_eq!(activity.needs_reverify(), expected);
+    }
+
+    #[test]
+    fn a_lost_lockdown_is_told_until_one_is_made_that_began_after_it() {
+        let mut activity = SessionActivity::default();
+        assert_eq!(activity.needs_relock(), None);
+        activity.request_relock("no nonce");
+        activity.request_relock("no runner");
+        assert_eq!(activity.needs_relock(), Some("no runner"));
+        activity.relocked = 1;
+        assert_eq!(activity.needs_relock(), Some("no runner"), "another one meanwhile");
+        activity.relocked = 2;
+        assert_eq!(activity.needs_relock(), None);
+        activity.relocks_in_a_row = 7;
+        activity.lockdown_held();
+        assert_eq!((activity.relocks_in_a_row, activity.needs_relock()), (0, None));
     }
 
     #[test]

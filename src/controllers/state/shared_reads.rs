@@ -56,6 +56,15 @@ impl<K: Eq + Hash, T: Clone + Send + Sync + 'static, E: Send + Sync + 'static> S
         };
         in_flight.await
     }
+
+    /// A read that began before now is of no use any more.
+    pub fn forget<Q>(&self, key: &Q)
+    where
+        K: std::borrow::Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
 }
 
 /// The version of an object that the cache showed: a read from before it is of no use to whoever has seen it.
@@ -78,6 +87,15 @@ pub struct Reads {
     pub rules: SharedRead<String, Arc<Vec<NetworkRule>>, sprites::Error>,
     /// Sprites that were seen awake.
     pub awake: LastAwake,
+}
+
+impl Reads {
+    /// What was read of a Sprite from before a wake says that it sleeps.
+    pub fn woken(&self, on: Awake) {
+        self.sprites.forget(on.name());
+        self.rules.forget(on.name());
+        self.awake.record(on);
+    }
 }
 
 /// A Sprite seen awake longer ago than this may be asleep again.
@@ -131,6 +149,8 @@ mod tests {
         tokio::time::advance(Duration::from_millis(500)).await;
         assert_eq!(reads.get("x", read).await, Ok(1), "1,100 ms old");
         assert_eq!(reads.get("y", read).await, Ok(2), "another key");
+        reads.forget("x");
+        assert_eq!(reads.get("x", read).await, Ok(3), "what was read before is of no use");
     }
     /// How many reads were begun, each of which takes so long and ends so.
     async fn counted(count: Arc<AtomicU32>, millis: u64, end: Result<(), ()>) -> Result<u32, ()> {

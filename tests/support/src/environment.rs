@@ -37,6 +37,8 @@ pub struct TestEnv {
     pub spritesd: Option<Process>,
     pub operator: Option<Process>,
     pub sprites_url: String,
+    /// Where the operator finds spritesd, if something stands in between.
+    pub proxy_url: Option<String>,
     pub admin_url: String,
     /// Flags added to the operator's.
     pub flags: Vec<String>,
@@ -136,6 +138,7 @@ impl TestEnv {
             spritesd: None,
             operator: None,
             sprites_url: String::new(),
+            proxy_url: None,
             admin_url: String::new(),
             kubeconfig: kubeconfig.to_owned(),
             token,
@@ -202,7 +205,10 @@ impl TestEnv {
         let dir = self.dir.path();
         let mut command = Process::command(programs::operator());
         command.args(["run", "--operator-namespace", &self.operator_namespace, "--listen", "127.0.0.1:0"]);
-        command.args(["--sprites-url", &self.sprites_url]).arg("--sprites-token-file").arg(dir.join("token"));
+        command
+            .args(["--sprites-url", self.proxy_url.as_ref().unwrap_or(&self.sprites_url)])
+            .arg("--sprites-token-file")
+            .arg(dir.join("token"));
         command.arg("--session-secret-file").arg(dir.join("secret")).args(&self.flags);
         command.env("KUBECONFIG", dir.join("kubeconfig")).env("RUST_LOG", "info,sprite_operator=debug");
         Process::start(&mut command, 0).0

@@ -18,6 +18,8 @@
 pub mod cluster;
 #[cfg(feature = "cluster")]
 pub mod environment;
+#[cfg(feature = "cluster")]
+pub mod late_proxy;
 pub mod process;
 pub mod programs;
 pub mod waiting;

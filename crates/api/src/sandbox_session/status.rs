@@ -97,6 +97,10 @@ pub struct LockdownStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub nonce: Option<String>,
+    /// Hash of the runner that was put into the instance; Runs start only with the operator's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub runner: Option<String>,
     /// When the rules were set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_at: Option<Time>,

@@ -8,6 +8,8 @@ pub const FRESH_ATTEMPTS: u32 = 3;
 const FRESH_PAUSE: Duration = Duration::from_millis(500);
 /// The pause where nothing was said about the instance, or it is not fresh.
 const PAUSE: Duration = Duration::from_secs(5);
+/// The pause where only another operator or another machine helps.
+const LONG_PAUSE: Duration = Duration::from_mins(5);
 
 /// How a lockdown failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +18,10 @@ pub enum Failure {
     RulesDiffer,
     /// The URL stays public.
     UrlPublic,
-    /// The nonce could not be written by a trusted command in the guest.
+    /// The runner could not be put into the guest.
     Guest,
+    /// The guest cannot execute the runner. A new instance would be no other, and each costs money.
+    UnsupportedPlatform,
     /// Another instance answers to the name: nothing is known of this one.
     Replaced,
     /// No usable answer, after which the platform asked to wait that long, if it did.
@@ -25,11 +29,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether it says something about this instance, and not only about the way to it.
+    /// Whether it says something about this instance that another one may do better, and not only about the way to it.
     pub const fn is_definite(self) -> bool {
         match self {
             Self::RulesDiffer | Self::UrlPublic | Self::Guest => true,
-            Self::Replaced | Self::NoAnswer(_) => false,
+            Self::UnsupportedPlatform | Self::Replaced | Self::NoAnswer(_) => false,
         }
     }
 }
@@ -56,11 +60,12 @@ pub enum Consequence {
 /// refused, again and again, and never destroyed for it.
 pub fn after_failure(failure: Failure, fresh: bool, attempts: u32) -> Consequence {
     if !fresh || !failure.is_definite() {
-        let asked = match failure {
-            Failure::NoAnswer(asked) => asked,
-            Failure::RulesDiffer | Failure::UrlPublic | Failure::Guest | Failure::Replaced => None,
+        let pause = match failure {
+            Failure::NoAnswer(asked) => asked.unwrap_or(PAUSE),
+            Failure::UnsupportedPlatform => LONG_PAUSE,
+            Failure::RulesDiffer | Failure::UrlPublic | Failure::Guest | Failure::Replaced => PAUSE,
         };
-        return Consequence::Again { attempts, pause: asked.unwrap_or(PAUSE) };
+        return Consequence::Again { attempts, pause };
     }
     let attempts = attempts.saturating_add(1);
     if is_spent(fresh, attempts) {
@@ -98,6 +103,10 @@ mod tests {
     // What says nothing about the instance does not count.
     #[case(Failure::Replaced, true, 2, again(2, 5000))]
     #[case(Failure::NoAnswer(None), true, 2, again(2, 5000))]
+    // Nor does what a new instance would say, too.
+    #[case(Failure::UnsupportedPlatform, true, 0, again(0, 300_000))]
+    #[case(Failure::UnsupportedPlatform, true, 2, again(2, 300_000))]
+    #[case(Failure::UnsupportedPlatform, false, 9, again(9, 300_000))]
     #[case(SAID, true, 2, again(2, 17_000))]
     // An instance in use is refused and never destroyed.
     #[case(Failure::RulesDiffer, false, 0, again(0, 5000))]

@@ -17,6 +17,12 @@ fn more() -> Vec<ReadRule> {
     rules
 }
 
+const RUNNER: &str = "r";
+
+fn demanded(rules: &Ruleset) -> Demanded<'_> {
+    Demanded { rules, runner: RUNNER }
+}
+
 fn token(instance: &str, hash: &str) -> String {
     format!("{instance}:{hash}")
 }
@@ -40,6 +46,7 @@ fn word(assessment: &Assessment) -> &'static str {
         Assessment::Apply(ApplyReason::NoToken) => "no token",
         Assessment::Apply(ApplyReason::EgressDiffers) => "other demand",
         Assessment::Apply(ApplyReason::InstanceDiffers) => "token of another",
+        Assessment::Apply(ApplyReason::RunnerDiffers) => "other runner",
         Assessment::Holds { read: true, .. } => "holds, read",
         Assessment::Holds { read: false, .. } => "holds",
     }
@@ -96,14 +103,43 @@ fn a_sprite_is_locked_down_in_one_case(
         Seen::Public => Some(LiveInstance { private: false, ..live(None) }),
         Seen::PublicAndMore => Some(LiveInstance { private: false, ..live(Some(&more)) }),
     };
-    let recorded = Recorded { instance: Some(instance), token: token.as_deref(), fresh };
-    assert_eq!(word(&assess(Some(&deny_all()), recorded, live)), expected);
+    let recorded = Recorded { instance: Some(instance), token: token.as_deref(), runner: Some(RUNNER), fresh };
+    assert_eq!(word(&assess(Some(demanded(&deny_all())), recorded, live)), expected);
+}
+
+/// The recorded runner is none, or another one.
+#[rstest]
+#[case::holds_otherwise("i", Some(token("i", deny_all().hash())), false, Seen::Exactly, "other runner")]
+#[case::asleep("i", Some(token("i", deny_all().hash())), false, Seen::Asleep, "other runner")]
+#[case::the_policy_changed_too("i", Some(token("i", OTHER)), false, Seen::No, "other runner")]
+#[case::told_also_once_the_token_is_taken_back("i", None, false, Seen::Exactly, "other runner")]
+#[case::never_locked("i", None, true, Seen::No, "fresh")]
+#[case::no_instance("", None, false, Seen::No, "no instance")]
+#[case::what_contradicts_the_record_comes_first("i", Some(token("i", deny_all().hash())), false, Seen::More, "other rules")]
+fn another_runner_is_replaced(
+    #[case] instance: &str,
+    #[case] token: Option<String>,
+    #[case] fresh: bool,
+    #[case] seen: Seen,
+    #[case] expected: &str,
+) {
+    let (exactly, more) = (read(&deny_all()), more());
+    let live = match seen {
+        Seen::Exactly => Some(live(Some(&exactly))),
+        Seen::More => Some(live(Some(&more))),
+        Seen::Asleep => Some(live(None)),
+        _ => None,
+    };
+    for runner in [None, Some(""), Some("s")] {
+        let recorded = Recorded { instance: Some(instance), token: token.as_deref(), runner, fresh };
+        assert_eq!(word(&assess(Some(demanded(&deny_all())), recorded, live)), expected);
+    }
 }
 
 #[test]
 fn without_a_policy_in_force_the_record_stands_until_something_contradicts_it() {
     let text = token("i", OTHER);
-    let recorded = Recorded { instance: Some("i"), token: Some(&text), fresh: false };
+    let recorded = Recorded { instance: Some("i"), token: Some(&text), runner: None, fresh: false };
     let more = more();
     assert_eq!(word(&assess(None, recorded, None)), "holds");
     assert_eq!(word(&assess(None, recorded, Some(live(Some(&more))))), "holds");
@@ -130,15 +166,17 @@ fn a_record_holds_in_one_case_of_the_whole_truth_table() {
     for recorded in &tokens {
         for instance in [None, Some(""), Some("i"), Some("j")] {
             for fresh in [false, true] {
-                let assessment =
-                    assess(Some(&deny_all()), Recorded { instance, token: recorded.as_deref(), fresh }, None);
-                if matches!(assessment, Assessment::Holds { .. }) {
-                    held.push((recorded.clone(), instance, fresh));
+                for runner in [None, Some(""), Some(RUNNER), Some("R"), Some("rr")] {
+                    let record = Recorded { instance, token: recorded.as_deref(), runner, fresh };
+                    if matches!(assess(Some(demanded(&deny_all())), record, None), Assessment::Holds { .. }) {
+                        held.push((recorded.clone(), instance, runner, fresh));
+                    }
                 }
             }
         }
     }
-    assert_eq!(held, [(Some(token("i", &hash)), Some("i"), false), (Some(token("j", &hash)), Some("j"), false)]);
+    let one = |instance| (Some(token(instance, &hash)), Some(instance), Some(RUNNER), false);
+    assert_eq!(held, [one("i"), one("j")]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rstest::rstest;
 const MARKER: &str = "so-started u\n";
 
 fn captured(cap: u64, chunks: &[(Source, &[u8])]) -> (Captured, bool) {
-    let mut capture = Capture::new(cap, MARKER);
+    let mut capture = Capture::new(cap, "u");
     for (source, chunk) in chunks {
         capture.push(*source, chunk);
     }
@@ -86,7 +86,7 @@ fn bytes_that_are_no_text_are_base64_and_text_is_where_room_is_short_and_that_is
 proptest! {
     #[test]
     fn never_more_than_the_cap_is_held(cap in 0u64..64, chunks in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..12)) {
-        let mut capture = Capture::new(cap, MARKER);
+        let mut capture = Capture::new(cap, "u");
         capture.push(Source::Stdout, MARKER.as_bytes());
         let mut total = 0;
         for (out, chunk) in &chunks {
@@ -106,7 +106,7 @@ fn token() -> String {
 }
 
 fn stored(text: &str, cap: u64, chunk: usize, redactor: &Redactor) -> Captured {
-    let mut capture = Capture::new(cap, MARKER);
+    let mut capture = Capture::new(cap, "u");
     capture.push(Source::Stdout, MARKER.as_bytes());
     for chunk in text.as_bytes().chunks(chunk) {
         capture.push(Source::Stdout, chunk);
@@ -143,7 +143,7 @@ fn a_mask_that_is_longer_than_its_secret_stays_within_the_cap() {
     let captured = stored("PASSWORD=a1b2", 17, 5, &Redactor::default());
     assert_eq!((captured.stdout.text.as_deref(), captured.truncated), (Some("PASSWORD=REDACTED"), false));
     // The cap is shared: neither stream loses all of it to the other.
-    let mut capture = Capture::new(26, "");
+    let mut capture = Capture::unmarked(26);
     for source in [Source::Stdout, Source::Stderr] {
         capture.push(source, b"PASSWORD=a1b2");
     }
@@ -168,7 +168,7 @@ fn registered_values_are_masked_even_where_shapes_are_left() {
 #[test]
 fn a_secret_among_bytes_that_are_no_text_is_masked_and_the_bytes_stay() {
     let text = [b"\xff\xfe\0 ".as_slice(), token().as_bytes(), b" \x80"].concat();
-    let mut capture = Capture::new(1000, "");
+    let mut capture = Capture::unmarked(1000);
     capture.push(Source::Stdout, &text);
     let captured = capture.finish(&Redactor::default());
     let kept = STANDARD.decode(captured.stdout.base64.unwrap()).unwrap();
@@ -177,7 +177,7 @@ fn a_secret_among_bytes_that_are_no_text_is_masked_and_the_bytes_stay() {
 
 #[test]
 fn what_came_is_counted_for_each_stream_past_the_cap_too() {
-    let mut capture = Capture::new(3, MARKER);
+    let mut capture = Capture::new(3, "u");
     for (source, bytes) in [(Source::Stdout, MARKER.as_bytes()), (Source::Stdout, b"12345"), (Source::Stderr, b"67")] {
         capture.push(source, bytes);
     }
@@ -251,7 +251,7 @@ proptest! {
 #[test]
 fn half_a_character_is_dropped_where_a_long_mask_cuts_it_and_kept_where_nothing_does() {
     let captured = |cap, stderr: &[u8]| {
-        let mut capture = Capture::new(cap, "");
+        let mut capture = Capture::unmarked(cap);
         capture.push(Source::Stdout, "PASSWORD=a1b2 é".as_bytes());
         capture.push(Source::Stderr, stderr);
         capture.finish(&Redactor::default())
@@ -262,4 +262,60 @@ fn half_a_character_is_dropped_where_a_long_mask_cuts_it_and_kept_where_nothing_
     let out = captured(21, b"ab\xc3");
     assert_eq!(out.stdout.text.as_deref(), Some("PASSWORD=REDACTED "));
     assert_eq!((out.stderr.text, out.stderr.base64.as_deref()), (None, Some("YWLD")));
+}
+
+fn record(stdout: (u64, u64), stderr: (u64, u64)) -> Record {
+    let counts = |(written, head)| Some(Counts { written, head });
+    let (stdout, stderr) = (counts(stdout), counts(stderr));
+    let ran = std::time::Duration::ZERO;
+    Record { code: 0, by: runner_protocol::Cause::Script, ran, ended: 0, remaining: 0, stdout, stderr }
+}
+
+#[test]
+fn the_record_is_taken_off_the_end_past_the_cap_too() {
+    for (sent, written, whole) in [("abcdefgh", 8, true), ("abcde", 5, true), ("abc", 3, true), ("ab", 4, false)] {
+        let head = u64::min(written, 5);
+        let line = record((written, head), (0, 0)).ended_line("u");
+        let mut capture = Capture::new(5, "u");
+        capture.push(Source::Stdout, MARKER.as_bytes());
+        capture.push(Source::Stdout, format!("{sent}{line}").as_bytes());
+        assert_eq!(capture.end(), (Some(record((written, head), (0, 0))), whole), "{sent}");
+        let out = capture.finish(&Redactor::default());
+        // What is missing may be the rest of a secret: its beginning is not shown.
+        let shown = if whole { &sent[..sent.len().min(5)] } else { "" };
+        assert_eq!(out.stdout.text.as_deref(), Some(shown), "{sent}");
+        assert_eq!((out.stdout.bytes, out.over_cap), (written, !whole || written > 5), "{sent}");
+    }
+}
+
+/// Whoever adopts a Run stores what its starter would have stored.
+#[test]
+fn a_spool_is_cut_where_the_record_says() {
+    let cap = 10;
+    let chunks: [(Source, &[u8]); 4] =
+        [(Source::Stderr, b"12345"), (Source::Stdout, b"abc"), (Source::Stderr, b"6789"), (Source::Stdout, b"defg")];
+    let (mut starter, mut meter) = (Capture::unmarked(cap), Meter::new(cap, LOOKAHEAD as u64));
+    let mut spool = Spool::default();
+    for (source, chunk) in chunks {
+        starter.push(source, chunk);
+        let kept = meter.take(source, chunk.len());
+        let stream = if source == Source::Stdout { &mut spool.stdout } else { &mut spool.stderr };
+        stream.extend_from_slice(&chunk[..kept.head + kept.ahead]);
+    }
+    let counts = |source| (meter.counts(source).written, meter.counts(source).head);
+    let told = record(counts(Source::Stdout), counts(Source::Stderr));
+    let (adopter, whole) = Capture::of_spool(cap, spool, Some(&told));
+    assert!(whole);
+    assert_eq!(adopter.finish(&Redactor::default()), starter.finish(&Redactor::default()));
+    let short = Spool { stdout: b"ab".to_vec(), stderr: b"12345".to_vec() };
+    let (adopter, whole) = Capture::of_spool(cap, short, Some(&told));
+    let out = adopter.finish(&Redactor::default());
+    assert_eq!((whole, out.stdout.text.as_deref(), out.stdout.bytes), (false, Some(""), 7), "a full disk cut it");
+    let forged = record((999, 999), (0, 0));
+    let (adopter, whole) = Capture::of_spool(cap, Spool { stdout: vec![b'x'; 999], stderr: Vec::new() }, Some(&forged));
+    assert_eq!(
+        (whole, adopter.finish(&Redactor::default()).stdout.text.unwrap().len()),
+        (false, 10),
+        "never past the cap"
+    );
 }

@@ -1,11 +1,11 @@
-//! What a running command is listened to for: a stop, the output cap, and what of the output is stored.
+//! What a running command is listened to for: a stop, and what of the output is stored.
 
 use tokio::sync::watch;
 
 use crate::controllers::context::Context;
 use rules::{
     outcome::Stop,
-    output::{Capture, Captured, Room},
+    output::{Capture, Captured},
 };
 
 /// Waits until somebody asks for a stop; an error means that nobody can any more.
@@ -26,12 +26,4 @@ pub async fn store(context: &Context, capture: Capture, recognised: bool) -> Cap
         tracing::error!(%error, "output could not be redacted and is withheld");
         Captured::withheld(received)
     })
-}
-
-/// The stop that passing the output cap asks for.
-pub fn limit_hit(room: Room) -> Option<Stop> {
-    match room {
-        Room::Left => None,
-        Room::Passed => Some(Stop::OutputLimit),
-    }
 }

@@ -7,25 +7,24 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::place::RecoveryWindow;
-use api::reasons::Evidence;
-use rules::{
-    outcome::{self, Outcome, Stop},
-    runner::Guard,
-};
+use rules::outcome::Stop;
 use sprites::{Error, ExecError};
 
 /// How old the read of the rules may be when the command is started.
 pub const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
 /// How long after the Running write a command may take to start in the guest. Then it is fenced, and the guard asked.
 pub const START_WITHIN: Duration = Duration::from_secs(15);
+/// How much of a proof's time must be left.
+const SHORTEST: Duration = Duration::from_millis(500);
 /// The pauses between attempts to open a connection.
+const DENIED: Duration = Duration::from_secs(2);
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
-/// How long after a Run's own deadline its end may still be looked for.
-const GRACE: Duration = Duration::from_secs(30);
-/// How long at least, from when we began: after an outage the deadline may have passed long ago.
-const AT_LEAST: Duration = Duration::from_mins(1);
-/// The same for a command whose connection was lost: what went before has taken some of those 30 s.
+/// How long after its own deadline the end of a command is looked for whose connection was lost: G3's bound less what a write takes.
 const SHORT: Duration = Duration::from_secs(25);
+/// The same after an outage, by an adopter.
+const AFTER_OUTAGE: Duration = Duration::from_secs(90);
+/// What an adopter has at least, however long ago that was.
+const ONE_TRY: Duration = Duration::from_secs(20);
 
 /// Why an exec is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,19 +35,35 @@ pub enum NotSent {
     Never(String),
 }
 
-/// Whether an exec may be sent now, and within what time its answer must come.
-pub fn may_send(stop: Option<Stop>, proof_age: Duration, has_lease: bool) -> Result<Duration, NotSent> {
+/// What comes next for an exec that is not sent yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// It may be sent; its answer must come within this time.
+    Send(Duration),
+    /// The proof is too old: the Sprite is read once more.
+    ProveAgain,
+    /// It may be sent later.
+    Wait,
+    /// It is not sent.
+    Not(NotSent),
+}
+
+/// Whether an exec may be sent now. `left`: until a Run whose start is on record must have started.
+pub fn next(stop: Option<Stop>, proof_age: Duration, has_lease: bool, left: Duration) -> Next {
     if let Some(stop) = stop {
-        return Err(NotSent::Stopped(stop));
+        return Next::Not(NotSent::Stopped(stop));
     }
-    let Some(left) = PROOF_GOOD_FOR.checked_sub(proof_age) else {
-        return Err(NotSent::Never("the proof of lockdown had become too old".to_owned()));
-    };
-    if !has_lease {
-        return Err(NotSent::Never("the operator is about to lose its Lease".to_owned()));
+    match (has_lease, left.is_zero()) {
+        (false, true) => return Next::Not(NotSent::Never("the operator is about to lose its Lease".to_owned())),
+        (false, false) => return Next::Wait,
+        (true, true) => return Next::Not(NotSent::Never("it could not be sent in time".to_owned())),
+        (true, false) => {}
     }
-    // No later than the proof is good for.
-    Ok(left)
+    match PROOF_GOOD_FOR.checked_sub(proof_age) {
+        // No later than the proof is good for. Less than this is too short for an answer.
+        Some(good) if good >= SHORTEST => Next::Send(good),
+        Some(_) | None => Next::ProveAgain,
+    }
 }
 
 /// What follows from an exec that could not be opened.
@@ -69,6 +84,14 @@ pub fn after_refusal(error: &ExecError, tried: usize) -> Refusal {
         return Refusal::Unknown;
     }
     let cause = error.error();
+    // A token may be rotated on the platform before it is in the file. The time to start bounds these tries.
+    if matches!(cause, Error::Denied { .. } | Error::Token(_)) {
+        return Refusal::Again(DENIED);
+    }
+    if matches!(error, ExecError::Refused(Error::Invalid { .. })) {
+        // It may be the runner that is not there: the guest is asked.
+        return Refusal::Unknown;
+    }
     let again = match error {
         // Refused for now: the limiter holds the next try back for as long as the platform asks.
         ExecError::NotStarted(_) | ExecError::Refused(Error::RateLimited { .. }) => !cause.is_capacity(),
@@ -81,21 +104,12 @@ pub fn after_refusal(error: &ExecError, tried: usize) -> Refusal {
     }
 }
 
-/// Whether something of a command may be left after its end: then it is killed, and that confirmed. Its runner may have been
-/// killed before it could sweep. Without an exit the guest is asked anyhow.
-pub const fn needs_sweep(exit: Option<u8>, stop: Option<Stop>) -> bool {
-    match exit {
-        None => false,
-        Some(code) => stop.is_some() || code >= 128,
-    }
-}
-
-/// Until when the end of a command is looked for, which was to end at `ends`.
+/// Until when the end of a command is looked for, which was to end at `ends`: by the clock on record, so that adopters who are
+/// restarted begin nothing anew. At least one try each.
 pub fn recovery_deadline(window: RecoveryWindow, ends: Timestamp, now: Timestamp) -> Duration {
-    let left = |grace: Duration| left(ends, grace, now);
     match window {
-        RecoveryWindow::Short => left(SHORT),
-        RecoveryWindow::AfterOutage => left(GRACE).max(AT_LEAST),
+        RecoveryWindow::Short => left(ends, SHORT, now),
+        RecoveryWindow::AfterOutage => left(ends, AFTER_OUTAGE, now).max(ONE_TRY),
     }
 }
 
@@ -103,54 +117,6 @@ pub fn recovery_deadline(window: RecoveryWindow, ends: Timestamp, now: Timestamp
 pub fn left(ends: Timestamp, grace: Duration, now: Timestamp) -> Duration {
     let until = ends.checked_add(grace).unwrap_or(Timestamp::MAX);
     Duration::try_from(until.duration_since(now)).unwrap_or_default()
-}
-
-/// How an exec session was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExecEnd {
-    /// There was none any more.
-    Gone,
-    /// With this exit frame.
-    Exit(u8),
-    /// Killed, and that confirmed.
-    Killed,
-}
-
-/// What an adopter saw, once nothing of the command runs and nothing can start.
-#[derive(Debug, Clone)]
-pub struct Recovered<'a> {
-    /// What stands at the guard.
-    pub guard: &'a Guard,
-    /// How its session was left.
-    pub end: ExecEnd,
-    /// Why it was told to stop before its connection was lost. What ended before that keeps its own end.
-    pub stopped: Option<Stop>,
-    /// Why it was told to stop since.
-    pub asked: Option<Stop>,
-    /// Whether its start marker was seen.
-    pub seen_started: bool,
-    /// Whether the output passed the cap; nothing: it could not be read.
-    pub over_cap: Option<bool>,
-    /// Its timeout.
-    pub timeout: Duration,
-}
-
-/// What became of it, and whether some of its output may be missing.
-pub fn recovered(seen: &Recovered<'_>) -> (Outcome, bool) {
-    let Recovered { guard, end, stopped, asked, seen_started, over_cap, timeout } = *seen;
-    if *guard == Guard::Never && seen_started {
-        return (Outcome::unknown("it started, and the guest's record of that was taken away"), true);
-    }
-    let stop = stopped.or(asked).or((over_cap == Some(true)).then_some(Stop::OutputLimit));
-    // Killed without anybody's asking: its time was over.
-    let stop = stop.or((end == ExecEnd::Killed).then_some(Stop::Timeout));
-    let mut outcome = outcome::after_fence(guard, stop, timeout);
-    if let (Guard::Record { code, .. }, ExecEnd::Exit(exit)) = (guard, end)
-        && *code == exit
-    {
-        outcome.evidence = Evidence::ExitFrame;
-    }
-    (outcome, over_cap.is_none() || *guard == Guard::Started)
 }
 
 #[cfg(test)]

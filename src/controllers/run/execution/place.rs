@@ -85,6 +85,21 @@ impl Place {
     }
 }
 
+/// What was seen of a command before its connection was lost.
+#[derive(Debug, Clone, Default)]
+pub struct SeenBefore {
+    /// The code of its exit frame.
+    pub exit: Option<u8>,
+    /// Whether its start marker was seen: then a missing guard was taken away, and says nothing.
+    pub started: bool,
+    /// From marker to exit frame.
+    pub took: Option<Duration>,
+    /// Why it was told to stop.
+    pub stop: Option<Stop>,
+    /// What its runner said before it started anything.
+    pub refusal: Option<String>,
+}
+
 /// A command to be adopted.
 #[derive(Debug, Clone)]
 pub struct RecoveryRequest {
@@ -94,10 +109,8 @@ pub struct RecoveryRequest {
     pub limits: Limits,
     /// How long its end is looked for.
     pub window: RecoveryWindow,
-    /// Why it was told to stop, before its connection was lost.
-    pub stopped: Option<Stop>,
-    /// Whether its start marker was seen: then a missing guard was taken away, and says nothing.
-    pub seen_started: bool,
+    /// What is known of it already.
+    pub seen: SeenBefore,
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{
     super::{observed::Observed, plan::Start, report, status},
-    exec,
+    exec::{self, Begin},
     proved::Proved,
 };
 use crate::{
@@ -30,7 +30,11 @@ const FRESH: Duration = Duration::from_secs(4);
 /// Takes a slot, says Running, executes.
 pub fn start(context: &Arc<Context>, o: Observed, start: Start, proved: Proved) -> Next {
     let owner = Owner { key: o.key.clone(), session: start.session.key.uid.clone() };
-    let in_session = usize::try_from(start.request.limits.parallel_runs).unwrap_or(usize::MAX);
+    let running = context.running_in_session(&o.key.namespace, &start.session.key.uid);
+    // What runs and was not adopted yet takes a slot, too.
+    let not_adopted = running.iter().filter(|uid| context.executions.view(uid).is_none()).count();
+    let parallel = usize::try_from(start.request.limits.parallel_runs).unwrap_or(usize::MAX);
+    let in_session = parallel.saturating_sub(not_adopted);
     let stop = match context.executions.reserve(owner, in_session) {
         Ok(stop) => stop,
         Err(NoSlot::Taken) => return Next::After(Duration::from_millis(100)),
@@ -38,7 +42,9 @@ pub fn start(context: &Arc<Context>, o: Observed, start: Start, proved: Proved) 
     };
     // From here on a task of its own: a reconcile may be cut off at any await, and a slot would stay taken by nobody.
     let (key, session, now) = (o.key.clone(), o.session_name.clone(), o.now);
-    let task = record_running_and_exec(Arc::clone(context), o, start, proved, stop);
+    let live = running.into_iter().filter(|uid| *uid != key.uid).collect();
+    let begin = Begin { start, proved, recorded_at: now, live };
+    let task = record_running_and_exec(Arc::clone(context), o, begin, stop);
     tokio::spawn(run_and_report(Arc::clone(context), key, session, task));
     tracing::debug!(at = %now, "a start is under way");
     Next::Change
@@ -48,16 +54,16 @@ pub fn start(context: &Arc<Context>, o: Observed, start: Start, proved: Proved) 
 async fn record_running_and_exec(
     context: Arc<Context>,
     o: Observed,
-    start: Start,
-    proved: Proved,
+    begin: Begin,
     stop: watch::Receiver<Option<Stop>>,
 ) -> Option<Finished> {
-    if proved.age() > FRESH {
+    let start = &begin.start;
+    if begin.proved.age() > FRESH {
         tracing::info!(run = o.key.name, "not started: the proof of lockdown is too old; verifying again");
         return None;
     }
     let said = match context.lease.ensure_time_left() {
-        Ok(()) => report::write(&context, &o, &status::running(&o.run, &start, o.now)).await,
+        Ok(()) => report::write(&context, &o, &status::running(&o.run, start, o.now)).await,
         Err(error) => Err(error.into()),
     };
     if let Err(error) = said {
@@ -72,7 +78,7 @@ async fn record_running_and_exec(
         activity.last_active = Some(o.now);
     });
     // The audit record of the start belongs here: after Running, before the exec.
-    Some(exec::execute(context, o.key, start, proved, o.now, stop).await)
+    Some(exec::execute(context, o.key, begin, stop).await)
 }
 
 /// Runs an execution and hands its end to reconcile; without an end the slot is given back.

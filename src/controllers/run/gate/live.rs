@@ -7,14 +7,16 @@ use rules::lockdown::Assessment;
 pub enum NotProved {
     /// It sleeps: its rules can be read once it is awake.
     Asleep,
-    /// It is not as recorded, or gave no answer.
+    /// It is not as recorded.
     Doubt(String),
+    /// There was no answer that says enough.
+    NoAnswer(String),
 }
 
 /// Passes the recorded instance, ours, private, awake, with exactly the demanded rules.
 pub fn check(start: &Start, live: &LiveRead) -> Result<(), NotProved> {
     let sprite = match live {
-        LiveRead::NoAnswer(why) => return Err(NotProved::Doubt(why.clone())),
+        LiveRead::NoAnswer(why) => return Err(NotProved::NoAnswer(why.clone())),
         LiveRead::Sprite(sprite) => sprite,
     };
     match start.proof.assess(&start.egress, sprite.as_read()) {

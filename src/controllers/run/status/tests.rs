@@ -5,6 +5,7 @@ use api::{
     reasons::{Evidence, WaitingCause},
 };
 use rstest::rstest;
+use runner_protocol::{Cause, Guard, Record};
 
 use super::*;
 use crate::controllers::{
@@ -15,10 +16,7 @@ use crate::controllers::{
         plan::{Plan, Waiting},
     },
 };
-use rules::{
-    outcome::{Stop, Verdict, after_exec, after_fence},
-    runner::Guard,
-};
+use rules::outcome::{Seen, Stop, Verdict, judge};
 
 fn wait(cause: WaitingCause, message: &str, until: i64) -> Wait {
     Wait { waiting: Waiting::new(cause, message), until: at(until), next: Next::Change }
@@ -43,8 +41,18 @@ fn running_run() -> Run {
 }
 
 fn ended(code: u8, stop: Option<Stop>) -> Outcome {
-    let seen = rules::outcome::ExecSeen { exit: Some(code), started: true, stop, overtime: false };
-    let Verdict::Final(outcome) = after_exec(seen) else { panic!("not final") };
+    let by = if stop.is_some() { Cause::Stop } else { Cause::Script };
+    let ran = std::time::Duration::ZERO;
+    let record = Record { code, by, ran, ended: 0, remaining: 0, stdout: None, stderr: None };
+    judged(&Seen { exit: Some(code), started: true, stop, line: Some(record), ..Seen::default() })
+}
+
+fn fenced(guard: &Guard) -> Outcome {
+    judged(&Seen { guard: Some(guard), ..Seen::default() })
+}
+
+fn judged(seen: &Seen<'_>) -> Outcome {
+    let Verdict::Final(outcome) = judge(seen) else { panic!("not final") };
     outcome
 }
 
@@ -119,9 +127,9 @@ fn running_carries_the_charge_the_proof_and_the_start() {
 #[case("it ran and failed", ended(137, None), true)]
 #[case("it was cancelled while it ran", ended(143, Some(Stop::Cancel)), true)]
 #[case("nobody knows", Outcome::unknown("x"), true)]
-#[case("started, without a record", after_fence(&Guard::Started, None, std::time::Duration::ZERO), true)]
+#[case("started, without a record", fenced(&Guard::Started), true)]
 #[case("it never started", Outcome::not_started("x"), false)]
-#[case("fenced", after_fence(&Guard::Never, None, std::time::Duration::ZERO), false)]
+#[case("fenced", fenced(&Guard::Never), false)]
 #[case("cancelled before", Outcome::stopped_before_start(Stop::Cancel), false)]
 fn the_charge_goes_back_only_where_nothing_started(
     #[case] name: &str,

@@ -9,7 +9,9 @@ use crate::{
     access::tenant::Tenant,
     controllers::{
         session::{
-            fixtures::{NOW, at, deleted, live, locked, observed, policy, rules_as_read, session, sprite, token, with},
+            fixtures::{
+                NOW, RUNNER, at, deleted, live, locked, observed, policy, rules_as_read, session, sprite, token, with,
+            },
             observed::NoAnswer,
         },
         state::session_activity::SessionActivity,
@@ -21,6 +23,7 @@ use rules::egress::{ReadRule, Rule, Ruleset};
 mod drafts;
 mod lockdown;
 mod obstacles;
+mod relocks;
 
 fn reason(plan: &Plan) -> SessionReason {
     plan.report.as_ref().unwrap().reason
@@ -118,6 +121,8 @@ fn everything_that_is_remembered_comes_from_a_row() {
             Some(Remember::Present) => 3,
             Some(Remember::StoppingSince(_)) => 4,
             Some(Remember::Lost) => 5,
+            Some(Remember::Locked) => 6,
+            Some(Remember::UnsupportedUntil(_)) => 7,
         }
     }
     let mut deleted = with(Some("i"), None);
@@ -132,6 +137,11 @@ fn everything_that_is_remembered_comes_from_a_row() {
         stopping,
         observed(with(Some("i"), None), Live::Present(LiveSprite { id: "j".into(), ..live() })),
     ];
-    let numbers: Vec<_> = rows.iter().map(|row| number(decide(row).remember.as_ref())).collect();
-    assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());
+    let o = observed(with(Some("i"), None), Live::Present(live()));
+    let locked = Confirmed::of(&Ruleset::deny_all(), LiveSprite { rules: Some(rules_as_read()), ..live() }.as_read());
+    let locks = [Ok(locked.unwrap()), Err(&LockFailure::UnsupportedPlatform)]
+        .map(|result| after_lock(&o, lockdown::lock(&o, LockdownStatus::default()), result));
+    let plans: Vec<_> = rows.iter().map(decide).chain(locks).collect();
+    let numbers: Vec<_> = plans.iter().map(|plan| number(plan.remember.as_ref())).collect();
+    assert_eq!(numbers, (0..plans.len()).collect::<Vec<_>>());
 }

@@ -16,6 +16,11 @@ fn remembered() -> SessionActivity {
         delete_answered: true,
         reverify_requested: 4,
         reverified: 1,
+        relock_requested: 7,
+        relocked: 5,
+        relock_cause: Some("no runner"),
+        relocks_in_a_row: 2,
+        unsupported_until: Some(at(NOW - 1)),
         runs: 2,
         last_active: Some(at(NOW - 3)),
         activity_written: Some(at(NOW - 2)),
@@ -23,16 +28,19 @@ fn remembered() -> SessionActivity {
     }
 }
 
-/// What is remembered now, when the decision was made at `reverify_requested: 3`.
+/// What is remembered now, when the decision was made at `reverify_requested: 3` and `relock_requested: 6`.
 #[rstest]
 #[case(Remember::AbsentSince(at(NOW)), SessionActivity { absent_since: Some(at(NOW)), ..remembered() })]
 #[case(Remember::Present, SessionActivity { absent_since: None, ..remembered() })]
-#[case::runs_of_before_have_not_seen_a_loss(Remember::Lost, SessionActivity { absent_since: None, runs_before_loss: 2, ..remembered() })]
+#[case::runs_of_before_have_not_seen_a_loss(Remember::Lost, SessionActivity { absent_since: None, runs_before_loss: 2, unsupported_until: None, ..remembered() })]
 #[case::a_doubt_during_the_proof_stays(Remember::Proved, SessionActivity { absent_since: None, reverified: 3, ..remembered() })]
+#[case::a_lockdown_settles_what_was_found_lost_before_it(Remember::Locked, SessionActivity { absent_since: None, reverified: 3, relocked: 6, relocks_in_a_row: 3, unsupported_until: None, ..remembered() })]
+#[case(Remember::UnsupportedUntil(at(NOW + 9)), SessionActivity { unsupported_until: Some(at(NOW + 9)), ..remembered() })]
 #[case(Remember::StoppingSince(at(NOW)), SessionActivity { stopping_since: Some(at(NOW)), ..remembered() })]
 fn each_thing_is_remembered_without_touching_another(#[case] remember: Remember, #[case] expected: SessionActivity) {
     let mut o = observed(session(None), Live::NotAsked);
     o.activity.reverify_requested = 3;
+    (o.activity.relock_requested, o.activity.relocked) = (6, 5);
     let mut activity = remembered();
     remember.apply(&mut activity, &o);
     assert_eq!(activity, expected);

@@ -10,6 +10,7 @@ fn record(used: bool, nonce: Option<&str>, token_of: Option<&str>, attempts: u32
     LockdownStatus {
         token: token_of.map(token),
         nonce: nonce.map(str::to_owned),
+        runner: Some(RUNNER.into()),
         applied_at: used.then(|| Time(at(NOW - 1000))),
         verified_at: used.then(|| Time(at(NOW - 1000))),
         attempts,
@@ -97,7 +98,7 @@ fn without_the_platforms_answer_nothing_is_applied() {
     assert_eq!(decide(&o), Plan::without_report(Effect::Nothing, after(1)));
 }
 
-fn lock(o: &Observed, lockdown: LockdownStatus) -> Lock {
+pub(super) fn lock(o: &Observed, lockdown: LockdownStatus) -> Lock {
     let before = StatusDraft {
         lockdown: Some(lockdown),
         data_lost: Some("gone".into()),
@@ -156,14 +157,16 @@ fn a_lockdown_that_succeeds_records_what_was_confirmed_and_when() {
     let o = observed(with(Some("i"), None), Live::Present(LiveSprite { state: COLD, ..live() }));
     let read = LiveSprite { rules: Some(rules_as_read()), ..live() };
     let confirmed = Confirmed::of(&Ruleset::deny_all(), read.as_read()).unwrap();
-    let mut lock = lock(&o, record(false, Some("n"), None, 2));
+    let before = LockdownStatus { runner: None, ..record(false, Some("n"), None, 2) };
+    let mut lock = lock(&o, before);
     lock.before.sprite.as_mut().unwrap().state = COLD;
     let plan = after_lock(&o, lock, Ok(confirmed));
-    assert_eq!((plan.next, plan.remember), (after(300), Some(Remember::Proved)));
+    assert_eq!((plan.next, plan.remember), (after(300), Some(Remember::Locked)));
     let draft = plan.report.unwrap();
     assert_eq!((draft.phase, draft.sprite.unwrap().state), (SessionPhase::Ready, RUNNING), "it was woken for it");
     let lockdown = draft.lockdown.unwrap();
     assert_eq!((lockdown.token, lockdown.attempts), (Some(token("i")), 0));
+    assert_eq!(lockdown.runner.as_deref(), Some(RUNNER));
     assert_eq!(lockdown.egress_hash.as_deref(), Some(Ruleset::deny_all().hash()));
     assert_eq!((lockdown.policy_name.as_deref(), lockdown.policy_generation), (Some("default"), Some(7)));
     assert_eq!((lockdown.applied_at, lockdown.verified_at), (Some(Time(at(NOW))), Some(Time(at(NOW)))));
