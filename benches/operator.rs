@@ -31,6 +31,7 @@ use kube::{
 };
 use runner_protocol::{Launch, Stdout, installed};
 use serde_json::json;
+use sprite_operator::lockdown::runner::put;
 use sprites::{Client, Config, ExecRequest, TokenSource};
 use test_support::{
     TestEnv,
@@ -41,6 +42,9 @@ use test_support::{
 const RUNS: usize = 200;
 const WARM_UP: usize = 20;
 const SESSIONS: usize = 1000;
+const AT_ONCE: usize = 300;
+const TURNS: usize = 3;
+const PUTS: usize = 30;
 
 fn main() {
     // `cargo test --all-targets` builds and starts benches, too; there is nothing to test here.
@@ -80,6 +84,24 @@ fn main() {
             }
         }
         report_latency(&mut runs, &mut direct, &mut by_hand);
+
+        println!("bench: {AT_ONCE} execs at once, and {AT_ONCE} runners at once, in turns, {TURNS} times each");
+        let (mut execs, mut runners) = (Vec::new(), Vec::new());
+        for _ in 0..TURNS {
+            execs.push(at_once(async || exec(&client, &sprite).await).await);
+            runners.push(at_once(async || runner(&client, &sprite, (&hash, &nonce)).await).await);
+        }
+        report_at_once(&mut execs, &mut runners);
+
+        println!("bench: putting the runner into a Sprite, {PUTS} times");
+        let mut puts = Vec::new();
+        for _ in 0..PUTS {
+            let on = client.wake(&sprite).await.unwrap();
+            let begun = Instant::now();
+            put(&client, &on, &nonce).await.unwrap();
+            puts.push(begun.elapsed());
+        }
+        report_puts(&mut puts);
         report_writes(&before, &after);
         drop(watch);
         drop(env);
@@ -102,7 +124,7 @@ fn watch(env: &TestEnv) -> Watch {
 
 async fn one_run(env: &TestEnv, watch: &mut Watch, name: &str) -> Duration {
     let begun = Instant::now();
-    env.bash(name, "bench", "echo hello").await;
+    env.bash(name, "bench", "true").await;
     loop {
         let run = watch.try_next().await.unwrap().unwrap();
         if run.name_any() == name && condition_of_run(&run, "Finished") == Some("True") {
@@ -113,8 +135,8 @@ async fn one_run(env: &TestEnv, watch: &mut Watch, name: &str) -> Duration {
 }
 
 async fn exec(client: &Client, sprite: &str) -> Duration {
-    let argv = ["bash", "--noprofile", "--norc", "-c", "echo hello"].map(str::to_owned).to_vec();
-    timed(client, sprite, argv, Bytes::new(), |output| output == b"hello\n").await
+    let argv = ["bash", "--noprofile", "--norc", "-c", "true"].map(str::to_owned).to_vec();
+    timed(client, sprite, argv, Bytes::new(), <[u8]>::is_empty).await
 }
 
 async fn runner(client: &Client, sprite: &str, (hash, nonce): (&str, &str)) -> Duration {
@@ -128,7 +150,7 @@ async fn runner(client: &Client, sprite: &str, (hash, nonce): (&str, &str)) -> D
         lookahead: 4096,
         environment: &[],
         directory: "/workspace",
-        script: "echo hello",
+        script: "true",
         stdin: b"",
         kill_leftovers: true,
         stop_at_cap: true,
@@ -138,7 +160,7 @@ async fn runner(client: &Client, sprite: &str, (hash, nonce): (&str, &str)) -> D
     let expected = |output: &[u8]| {
         let mut stdout = Stdout::new(&uid);
         let text = stdout.push(output);
-        text == b"hello\n" && stdout.finish().1.is_some()
+        text.is_empty() && stdout.finish().1.is_some()
     };
     timed(client, sprite, argv, Bytes::from(input), expected).await
 }
@@ -174,8 +196,33 @@ fn report_latency(runs: &mut [Duration], direct: &mut [Duration], by_hand: &mut 
     let run = row("Run, created -> Finished (as a watcher sees)", runs);
     let direct = row("exec on spritesd", direct);
     let by_hand = row("exec of the same runner, by hand", by_hand);
+    println!("{:<44} {:>9.1} {:>9.1}", "the runner over a bare exec", by_hand.0 - direct.0, by_hand.1 - direct.1);
     println!("{:<44} {:>9.1} {:>9.1}", "ratio Run / exec", run.0 / direct.0, run.1 / direct.1);
     println!("{:<44} {:>9.1} {:>9.1}\n", "ratio Run / runner by hand", run.0 / by_hand.0, run.1 / by_hand.1);
+}
+
+/// How long it takes until so many are through.
+async fn at_once(one: impl AsyncFn() -> Duration) -> Duration {
+    let begun = Instant::now();
+    stream::iter(0..AT_ONCE)
+        .for_each_concurrent(AT_ONCE, async |_| {
+            one().await;
+        })
+        .await;
+    begun.elapsed()
+}
+
+fn report_at_once(execs: &mut [Duration], runners: &mut [Duration]) {
+    let (execs, runners) = (quantile(execs, 0.5), quantile(runners, 0.5));
+    println!("\n{:<44} {:>9}", format!("{AT_ONCE} at once, milliseconds until the last"), "p50");
+    println!("{:<44} {execs:>9.0}", "execs on spritesd");
+    println!("{:<44} {runners:>9.0}", "runners, by hand");
+    println!("{:<44} {:>9.2}\n", "ratio", runners / execs);
+}
+
+fn report_puts(puts: &mut [Duration]) {
+    println!("\n{:<44} {:>9} {:>9}", "added to create -> Ready, milliseconds", "p50", "p99");
+    println!("{:<44} {:>9.1} {:>9.1}\n", "write and install the runner", quantile(puts, 0.5), quantile(puts, 0.99));
 }
 
 /// Writes that the API server has counted, by resource and subresource.
@@ -233,7 +280,7 @@ async fn memory() {
     let env = TestEnv::new().await;
     env.listen().await;
     until("it holds the Lease", async || {
-        env.operator.as_ref().unwrap().said().contains("switch changed").then_some(())
+        env.operator.as_ref().unwrap().said().contains("the switch is on").then_some(())
     })
     .await;
     // Lists and watches are set up; what follows is steady.

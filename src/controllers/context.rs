@@ -127,7 +127,7 @@ impl Context {
     /// UIDs of the Runs of a session that the cache shows running.
     pub fn running_in_session(&self, namespace: &str, session_uid: &str) -> Vec<String> {
         let store = self.runs.store(Some(namespace));
-        let all = store.map(|store| store.state()).unwrap_or_default();
+        let all = store.map(kube::runtime::reflector::Store::state).unwrap_or_default();
         let is_running = |run: &&Run| {
             let status = run.status.as_ref();
             status.is_some_and(|status| {

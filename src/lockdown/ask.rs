@@ -43,15 +43,12 @@ pub async fn ask<T>(
     let answer = |output: &Output| if output.exit == Some(0) { parse(uid, &output.stdout) } else { None };
     let argv = |file: String| [file.as_str(), question, uid].map(str::to_owned).to_vec();
     match trusted(sprites, on, argv(runner::path()), ANSWERED_WITHIN).await {
-        Ok(output) => match answer(&output) {
-            Some(answer) => return Ok(answer),
-            None => tracing::warn!(
-                sprite = on.name(),
-                question,
-                exit = output.exit,
-                "the runner is not there; asking a copy"
-            ),
-        },
+        Ok(output) => {
+            if let Some(answer) = answer(&output) {
+                return Ok(answer);
+            }
+            tracing::warn!(sprite = on.name(), question, exit = output.exit, "the runner is not there; asking a copy");
+        }
         // What was not sent, or refused, says nothing about the guest.
         Err(error) if !error.may_have_started() => return Err(error.into()),
         Err(error) => tracing::warn!(sprite = on.name(), question, %error, "the runner did not answer; asking a copy"),

@@ -111,11 +111,12 @@ impl LostLockdown {
 /// Whether the lockdown is lost, by an exec that ended without its marker. What the runner itself refuses for is none of that.
 pub const fn lost_lockdown(exit: Option<u8>, started: bool) -> Option<LostLockdown> {
     match (exit, started) {
-        (_, true) | (None, false) => None,
         (Some(EXIT_WRONG_INSTANCE), false) => Some(LostLockdown::Nonce),
         (Some(EXIT_DISK), false) => Some(LostLockdown::Disk),
         // 128 and above: a signal ended the runner.
-        (Some(EXIT_GUARD_EXISTS | EXIT_INPUT_CUT | EXIT_CANNOT_START | 128..=u8::MAX), false) => None,
+        (_, true) | (None | Some(EXIT_GUARD_EXISTS | EXIT_INPUT_CUT | EXIT_CANNOT_START | 128..=u8::MAX), false) => {
+            None
+        }
         (Some(_), false) => Some(LostLockdown::Runner),
     }
 }

@@ -20,7 +20,10 @@ use super::{
     spool,
 };
 use crate::{
-    controllers::{context::Context, state::executions::Finished},
+    controllers::{
+        context::Context,
+        state::{executions::Finished, session_activity::SessionActivity},
+    },
     kubernetes::object_key::ObjectKey,
     lockdown::{kill, runner},
 };
@@ -74,7 +77,7 @@ pub async fn execute(
     let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
     let watched = RunningExec { context: &context, place, start_by, timeout: start.request.timeout };
     let session = &start.session.key.uid;
-    let held = || context.activities.update(session, |activity| activity.lockdown_held());
+    let held = || context.activities.update(session, SessionActivity::lockdown_held);
     let End { exit, started, took, line, whole, stop: stopped, refusal, capture, id } =
         watched.run(exec, input, capture, &mut stop, held).await;
     let timeout = start.request.timeout;
