@@ -43,10 +43,13 @@ pub(super) fn error(answer: &Answer<'_>, subject: Subject, now: Timestamp) -> Er
         let retry_after = retry_after.filter(|_| status == 503);
         Error::Unknown { status: Some(status), sent: true, retry_after, message, source: None }
     };
+    // A 403 that names the file system's error is the guest's word on a file, not the service's on our token.
+    let of_a_file = subject == Subject::File && body.file_code.is_some();
     match status {
         // A page of a proxy or a portal is not the API's word on what exists.
         404 if is_html(answer.headers) => unknown(message),
-        401 | 403 => Error::Denied { status, message },
+        401 => Error::Denied { status, message },
+        403 if !of_a_file => Error::Denied { status, message },
         429 => Error::RateLimited {
             retry_after,
             reason: match body.code.as_deref() {
@@ -56,9 +59,7 @@ pub(super) fn error(answer: &Answer<'_>, subject: Subject, now: Timestamp) -> Er
             },
             message,
         },
-        400..=599 if subject == Subject::File && body.file_code.is_some() => {
-            Error::File { code: foreign(body.file_code.as_deref().unwrap_or_default()), message }
-        }
+        400..=599 if of_a_file => Error::File { code: foreign(body.file_code.as_deref().unwrap_or_default()), message },
         404 => Error::Absent { message },
         500 if subject == Subject::Sprite && MISSING_SPRITE.contains(&body.message.as_str()) => {
             Error::Absent { message }
@@ -150,6 +151,16 @@ mod tests {
     #[case(502, "<html>bad gateway</html>", Subject::Other, "unknown", true)]
     #[case::redirects_are_not_followed(302, "", Subject::Sprite, "unknown", true)]
     #[case::no_file(404, r#"{"error":"no such file","code":"ENOENT"}"#, Subject::File, "file", true)]
+    #[case::a_file_that_is_refused(
+        403,
+        r#"{"error":"permission denied","code":"EACCES"}"#,
+        Subject::File,
+        "file",
+        true
+    )]
+    #[case::a_file_call_that_is_denied(403, r#"{"error":"forbidden"}"#, Subject::File, "denied", false)]
+    #[case::a_token_that_is_rejected(401, r#"{"error":"x","code":"EACCES"}"#, Subject::File, "denied", false)]
+    #[case::a_files_words_elsewhere(403, r#"{"code":"EACCES"}"#, Subject::Other, "denied", false)]
     #[case::no_sprite(404, r#"{"error":"sprite not found"}"#, Subject::File, "absent", false)]
     #[case::file_code_elsewhere(404, r#"{"code":"ENOENT"}"#, Subject::Other, "absent", false)]
     fn every_status_has_one_meaning(

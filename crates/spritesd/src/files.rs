@@ -101,7 +101,11 @@ pub(crate) async fn write(
 ) -> Result<(u64, u32), FilesError> {
     let (ticket, fd) = match guest.ask(Request::BeginWrite { path, parents }, &[]).await? {
         (Answer::Opened { ticket, .. }, Some(fd)) => (ticket, fd),
-        (answer, _) => return Err(unexpected(answer)),
+        (answer, _) => {
+            // A client that is still sending would see a connection that breaks, and not the answer.
+            drain(body, largest).await;
+            return Err(unexpected(answer));
+        }
     };
     // Aborts when the client goes away in the middle, too.
     let mut abort = AbortOnDrop { guest: Some(Arc::clone(guest)), ticket };
@@ -111,6 +115,16 @@ pub(crate) async fn write(
     match answer {
         (Answer::Written { size, mode }, _) => Ok((size, mode)),
         (answer, _) => Err(unexpected(answer)),
+    }
+}
+
+async fn drain(body: Body, largest: usize) {
+    let (mut chunks, mut read) = (body.into_data_stream(), 0);
+    while let Some(Ok(chunk)) = chunks.next().await {
+        read += chunk.len();
+        if read > largest {
+            return;
+        }
     }
 }
 

@@ -92,8 +92,11 @@ pub(crate) fn run() -> io::Result<()> {
             | Request::Chown { .. }) => {
                 let worker = Arc::clone(&agent);
                 agent.aside(id, move || {
+                    let passing = matches!(request, Request::BeginWrite { .. }).then(|| worker.files.passing());
                     let (answer, fd) = worker.files.serve(request, fds);
-                    worker.answer(id, answer, fd.as_ref())
+                    let sent = worker.answer(id, answer, fd.as_ref());
+                    drop((fd, passing));
+                    sent
                 })?;
             }
         }

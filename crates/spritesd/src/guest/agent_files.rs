@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC};
 use rustix::io::Errno;
@@ -29,6 +29,7 @@ const DEFAULT_MODE: u32 = 0o644;
 pub(crate) struct Files {
     tickets: AtomicU64,
     writes: Mutex<HashMap<u64, Write>>,
+    passing: RwLock<()>,
 }
 
 #[derive(Debug)]
@@ -74,6 +75,12 @@ impl Files {
         }
     }
 
+    /// Held while a descriptor to write by is passed on, until ours is closed: a program that somebody may still write
+    /// cannot be executed, and one that is told to be written must be.
+    pub(super) fn passing(&self) -> RwLockReadGuard<'_, ()> {
+        self.passing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn writes(&self) -> MutexGuard<'_, HashMap<u64, Write>> {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,6 +108,7 @@ impl Files {
         let Some(write) = self.writes().remove(&ticket) else {
             return (Err(Errno::INVAL.into()), String::new());
         };
+        drop(self.passing.write().unwrap_or_else(PoisonError::into_inner));
         let path = write.target.to_string_lossy().into_owned();
         let finish = || {
             let kept = std::fs::metadata(&write.target).ok().map(|found| found.mode() & 0o7777);

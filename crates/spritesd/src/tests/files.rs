@@ -52,6 +52,36 @@ async fn what_is_written_is_read() {
     lab.server.stop().await;
 }
 
+/// Answered when it has been sent: a client that is still sending sees a connection that breaks, and no answer.
+#[tokio::test]
+async fn a_large_body_that_is_refused_has_an_answer() {
+    let lab = Lab::with("one").await;
+    lab.client.sh("one", "mkfifo /workspace/in-the-way").await;
+    for _ in 0..5 {
+        let path = "/one/fs/write?path=/workspace/in-the-way/f&mkdirParents=true";
+        let (status, text) = lab.client.call("PUT", path, vec![0; 8 << 20]).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{text}");
+    }
+    lab.server.stop().await;
+}
+
+/// Nobody has it open for writing any more: else the kernel would say that it is busy.
+#[tokio::test]
+async fn a_program_can_be_executed_as_soon_as_it_is_written() {
+    let lab = Lab::with("one").await;
+    let (lab, program) = (&lab, "#!/bin/sh\nexit 7\n");
+    let each = |worker: u32| async move {
+        for n in 0..40 {
+            let file = format!("/workspace/{worker}-{n}");
+            let path = format!("/one/fs/write?path={file}&mode=0755");
+            assert_eq!(lab.client.call("PUT", &path, program).await.0, StatusCode::OK);
+            let ran = lab.client.run("one", &[&file]).await;
+            assert_eq!(ran.code, Some(7), "{}", ran.err());
+        }
+    };
+    futures::future::join_all((0..8).map(each)).await;
+}
+
 #[tokio::test]
 async fn a_range_is_a_part() {
     let lab = Lab::with("one").await;
