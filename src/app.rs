@@ -26,6 +26,7 @@ use crate::{
     controllers::{error::RESULTS, session, state::own_secrets::OwnSecrets},
     kubernetes::{
         apply::within,
+        clock::{self, Clock},
         lease::{Elector, LeaseEnd},
     },
     lockdown::apply::OUTCOMES,
@@ -134,6 +135,9 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         }
     });
     let settings = settings(&client, &config).await?;
+    let clock = Arc::new(Clock::default());
+    clock.look(&client).await;
+    tokio::spawn(keep_time(Arc::clone(&clock), client.clone(), working.clone()));
     tracing::info!(installation = settings.installation, "starting controllers");
     let parts = wiring::Parts {
         client,
@@ -144,6 +148,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         metrics,
         readiness,
         lease,
+        clock,
         scope: config.scope,
     };
     let asked = wiring::controllers(parts, working.clone()).await;
@@ -152,6 +157,20 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         _ if stop.is_cancelled() => Ok(()),
         Ok(Ok(LeaseEnd::Released)) if !asked => Err(AppError::PartEnded),
         _ => Err(AppError::LeaseLost),
+    }
+}
+
+/// Keeps the API server's clock.
+async fn keep_time(clock: Arc<Clock>, client: Client, stop: CancellationToken) {
+    let look = async {
+        loop {
+            tokio::time::sleep(clock::INTERVAL).await;
+            clock.look(&client).await;
+        }
+    };
+    tokio::select! {
+        () = look => {}
+        () = stop.cancelled() => {}
     }
 }
 

@@ -3,6 +3,7 @@
 //! Must not know what our resources mean.
 
 pub mod apply;
+pub mod clock;
 pub mod finalizer;
 pub mod lease;
 pub mod object_key;

@@ -29,6 +29,7 @@ use crate::{
         triggers,
     },
     kubernetes::{
+        clock::Clock,
         lease,
         scope::{self, Cache, Guarded, Scope, Scoped},
     },
@@ -53,12 +54,14 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
     pub lease: lease::Handle,
+    /// The API server's clock.
+    pub clock: Arc<Clock>,
     pub scope: Scope,
 }
 
 /// Runs every controller until told to stop; whether that is why it ends.
 pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
-    let Parts { client, sprites, secret, own_secrets, settings, metrics, readiness, lease, scope } = parts;
+    let Parts { client, sprites, secret, own_secrets, settings, metrics, readiness, lease, clock, scope } = parts;
     let (switch_sender, switch) = watch::channel(Switch::Frozen);
     let selector = settings.policy_selector.clone();
     let policy_config = watcher::Config { label_selector: selector, ..watcher::Config::default() };
@@ -80,6 +83,7 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
         metrics,
         readiness,
         lease,
+        clock,
         switch: switch.clone(),
         secret,
         own_secrets,

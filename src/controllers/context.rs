@@ -24,7 +24,7 @@ use super::{
 use crate::{
     access::{switch::Switch, tenant::Tenant},
     config::{SecretFile, Settings},
-    kubernetes::{lease, scope::Cache},
+    kubernetes::{clock::Clock, lease, scope::Cache},
     policy::{
         cache::{Compilation, Compilations},
         view::PolicyView,
@@ -49,6 +49,8 @@ pub struct Context {
     pub readiness: Readiness,
     /// What is left of the Lease.
     pub lease: lease::Handle,
+    /// The API server's clock.
+    pub clock: Arc<Clock>,
     /// The switch.
     pub switch: watch::Receiver<Switch>,
     /// The session secret.
@@ -80,9 +82,9 @@ pub struct Context {
 }
 
 impl Context {
-    /// The time of day.
+    /// The time of day, as the API server has it.
     pub fn now(&self) -> Timestamp {
-        Timestamp::now()
+        self.clock.now()
     }
 
     /// What masks output before it is stored: the operator's own secrets always, recognisable ones where a policy says so.
