@@ -14,7 +14,7 @@ use tokio::{
 
 use test_support::{
     TestEnv,
-    environment::{message, phase, reason, stdout, until},
+    environment::{condition, message, phase, reason, stdout, until},
 };
 
 #[tokio::test]
@@ -240,4 +240,53 @@ async fn a_reply_of_the_api_server_that_never_comes_holds_up_nothing_for_long() 
     assert!(!armed.load(Ordering::SeqCst), "a reply was held back");
     env.bash("r2", "s1", "echo two").await;
     assert_eq!(stdout(&env.finished("r2").await), "two\n", "the slot was given back");
+}
+
+/// What a script may do to outlive its end.
+const GET_AWAY: [(&str, &str); 5] = [
+    ("daemon", "setsid nohup sleep 4242 >/dev/null 2>&1 &"),
+    ("bare", "env -i setsid sleep 4242 &"),
+    ("deaf", "bash -c \"trap '' TERM HUP INT; sleep 4242; sleep 4242\" &"),
+    ("orphan", "( ( setsid sleep 4242 & ) & );"),
+    ("bomb", "f() { [ $1 -gt 0 ] && { f $(($1 - 1)) & f $(($1 - 1)) & }; exec sleep 4242; }; f 6 &"),
+];
+
+#[tokio::test]
+async fn nothing_outlives_its_run_and_where_the_policy_keeps_it_everything_does_and_is_counted() {
+    let env = TestEnv::new().await;
+    env.policy(&format!("keep-{}", env.id), json!({"lifecycle": {"processesAfterRun": "Keep"}})).await;
+    env.ready_session("kill").await;
+    env.session("keep", json!({"policyRef": {"name": format!("keep-{}", env.id)}})).await;
+    env.session_until("keep", |session| condition(session, "Ready") == Some("True")).await;
+    let left = async |session: &str| {
+        let name = env.sessions().get(session).await.unwrap().status.unwrap().sprite.unwrap().name;
+        let left = env.peek(&name, "ps -e -o args= | grep -c '^[s]leep 4242' || true").await;
+        left.trim().parse::<u32>().unwrap()
+    };
+    let mut kept = 0;
+    for (kind, script) in GET_AWAY {
+        let command = format!("{script} sleep 0.3; echo away");
+        env.bash(&format!("kill-{kind}"), "kill", &command).await;
+        let run = env.finished(&format!("kill-{kind}")).await;
+        assert_eq!((reason(&run), stdout(&run)), ("Completed", "away\n"), "{kind}: {}", message(&run));
+        assert!(message(&run).contains("ended (policy: lifecycle.processesAfterRun)"), "{kind}: {}", message(&run));
+        assert_eq!(left("kill").await, 0, "{kind}");
+        // A bomb that is kept is no case.
+        if kind == "bomb" {
+            continue;
+        }
+        env.bash(&format!("keep-{kind}"), "keep", &command).await;
+        let run = env.finished(&format!("keep-{kind}")).await;
+        assert_eq!((reason(&run), stdout(&run)), ("Completed", "away\n"), "{kind}: {}", message(&run));
+        assert!(message(&run).contains("left running"), "{kind}: {}", message(&run));
+        kept += 1;
+        assert_eq!(left("keep").await, kept, "{kind}");
+    }
+    // At its timeout, too.
+    let bash = json!({"command": format!("{} trap '' TERM; while :; do sleep 4242; done", GET_AWAY[1].1)});
+    env.run("timeout", json!({"session": {"name": "kill"}, "timeout": "1s", "bash": bash})).await;
+    assert_eq!(reason(&env.finished("timeout").await), "Timeout");
+    assert_eq!(left("kill").await, 0);
+    env.bash("last", "kill", "echo usable").await;
+    assert_eq!(stdout(&env.finished("last").await), "usable\n");
 }

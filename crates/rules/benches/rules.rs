@@ -124,7 +124,7 @@ fn code() -> String {
         include_str!("../src/output.rs"),
         include_str!("../src/path.rs"),
         include_str!("../src/quota.rs"),
-        include_str!("../src/runner.rs"),
+        include_str!("../src/environment.rs"),
     ]
     .concat()
 }

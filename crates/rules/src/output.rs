@@ -5,12 +5,18 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use redact::{LOOKAHEAD, Redactor};
+use redact::{LOOKAHEAD, MASK, Redactor};
 use runner_protocol::{Counts, Kept, Meter, Record, Stdout};
 
 use super::object_size;
 
 pub use runner_protocol::Source;
+
+/// The longest and the shortest piece of a token that is told by how it would go on.
+const LONGEST_HEAD: usize = 256;
+const SHORTEST_HEAD: usize = 4;
+/// The longest rest of a token of one length that is tried.
+const LONGEST_EXACT: usize = 24;
 
 /// Whether there is room for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,10 +194,18 @@ impl Redacted {
         let more = (bytes.len() as u64) < received;
         let (mut bytes, hits) = redactor.redact_bytes(&bytes, more);
         let cut = (kept as u64) < received;
+        let mut masked = hits.total() > 0;
         if passed {
+            // What the cut goes through was written to its end, unless it reaches to the end of everything.
+            let open = bytes.get(kept..).is_none_or(|ahead| !ahead.iter().any(u8::is_ascii_whitespace));
             bytes.truncate(kept);
+            if let Some(start) = token_head(&bytes, redactor).filter(|_| open) {
+                bytes.truncate(start);
+                bytes.extend_from_slice(MASK.as_bytes());
+                masked = true;
+            }
         }
-        Self { bytes, received, masked: hits.total() > 0, cut }
+        Self { bytes, received, masked, cut }
     }
 
     fn cut_at(&mut self, len: usize) {
@@ -202,6 +216,24 @@ impl Redacted {
     fn encode(self) -> Encoded {
         encode(self.bytes, self.received, self.cut)
     }
+}
+
+/// Where a last word begins that would be masked if it went on: a writer that was stopped at the cap may have been in the middle
+/// of a token, and what it did not write any more nobody has seen.
+fn token_head(bytes: &[u8], redactor: &Redactor) -> Option<usize> {
+    let from = bytes.len().saturating_sub(LONGEST_HEAD);
+    let tail = bytes.get(from..)?;
+    let start = tail.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+    let word = tail.get(start..).filter(|word| word.len() >= SHORTEST_HEAD)?;
+    // Of one letter: by itself it is masked as nothing.
+    let goes_on = |letter: u8, length: usize| {
+        let rest = vec![letter; length];
+        let (redacted, hits) = redactor.redact_bytes(&[word, &rest].concat(), false);
+        hits.total() > 0 && !redacted.ends_with(&rest)
+    };
+    // Some have one length, some any.
+    let lengths = || (1..=LONGEST_EXACT).chain([LONGEST_HEAD]);
+    [b'a', b'A'].into_iter().any(|letter| lengths().any(|length| goes_on(letter, length))).then_some(from + start)
 }
 
 /// Output as it is stored.
