@@ -323,3 +323,26 @@ async fn of_two_operators_one_works_and_the_other_goes_on_when_the_first_is_kill
     assert_eq!(env.starts_of(&run).await, 1);
     assert_eq!(run.name_any(), "r2");
 }
+
+/// found K15: what runs and was not adopted yet takes its slot.
+#[tokio::test]
+async fn a_command_that_runs_while_the_operator_restarts_keeps_its_slot() {
+    let mut env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 1}})).await;
+    env.ready_session("s1").await;
+    env.bash("r1", "s1", "touch begun; sleep 4; touch ended").await;
+    env.file_appears("s1", "begun").await;
+    for n in 2..6 {
+        env.bash(&format!("r{n}"), "s1", "ls ended || echo beside").await;
+    }
+    env.crash_operator().await;
+    for n in 1..6 {
+        let run = env.finished(&format!("r{n}")).await;
+        assert_eq!(
+            (reason(&run), stdout(&run)),
+            ("Completed", if n == 1 { "" } else { "ended\n" }),
+            "{}",
+            message(&run)
+        );
+    }
+}

@@ -99,6 +99,34 @@ async fn ten_megabytes_of_output_never_make_the_operator_hold_more_than_the_cap(
     assert!(grown < 4096, "resident memory grew by {grown} KiB");
 }
 
+/// What the guest sends is bounded by the runner; a runner that code in the session forged sends without end.
+#[tokio::test]
+async fn what_a_forged_runner_sends_never_makes_the_operator_hold_more_than_the_cap() {
+    let env = TestEnv::new().await;
+    env.ready_session("s1").await;
+    let forge = "cd ~/.sprite-operator/bin; f=$(ls | head -1); rm -f $f; \
+                 printf '#!/bin/bash\nprintf \"so-started %%s\\\\n\" $2; exec yes 0123456789abcde\n' > $f; chmod 755 $f; cat $f";
+    env.bash("forge", "s1", forge).await;
+    let forged = env.finished("forge").await;
+    assert!(stdout(&forged).contains("exec yes"), "{}", message(&forged));
+    let pid = env.operator.as_ref().unwrap().pid();
+    let before = peak_resident(pid);
+    let names = ["r1", "r2", "r3"];
+    for name in names {
+        env.bash(name, "s1", "true").await;
+    }
+    for name in names {
+        let run = env.finished(name).await;
+        // It says to have started, and no guard says so.
+        assert_eq!((phase(&run), reason(&run)), ("Unknown", "OutcomeUnknown"), "{}", message(&run));
+        let output = run.status.unwrap().output.unwrap();
+        assert_eq!(output.stdout.text.unwrap().len(), 65_536, "the head is kept");
+        assert!(output.stdout.bytes > 10_000_000, "{} bytes came", output.stdout.bytes);
+    }
+    let grown = peak_resident(pid) - before;
+    assert!(grown < 3 * 4096, "resident memory grew by {grown} KiB");
+}
+
 /// Also what is shorter as base64, and what YAML, as which the API server reads what is applied, writes otherwise.
 #[tokio::test]
 async fn output_that_is_text_is_text_whatever_it_is_made_of() {
@@ -170,14 +198,19 @@ async fn runs_of_one_conversation_share_one_sprite() {
 #[tokio::test]
 async fn fifty_runs_at_once_in_one_session_are_each_executed_once() {
     let env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 50}})).await;
     env.ready_session("s1").await;
+    // Each counts those that have begun when it ends, and waits for most of the others first.
+    let together = "for i in {1..200}; do [ $(ls n* | wc -l) -lt 40 ] || break; sleep 0.1; done; ls n* | wc -l";
     for n in 0..50 {
-        env.bash(&format!("r{n}"), "s1", &format!("echo x >> n{n}; echo {n}")).await;
+        env.bash(&format!("r{n}"), "s1", &format!("echo x >> n{n}; {together} >&2; echo {n}")).await;
     }
     for n in 0..50 {
         let run = env.finished(&format!("r{n}")).await;
         assert_eq!(stdout(&run), format!("{n}\n"), "{}", message(&run));
         assert_eq!(env.starts_of(&run).await, 1);
+        let beside = run.status.unwrap().output.unwrap().stderr.text.unwrap();
+        assert!(beside.trim().parse::<u32>().unwrap() >= 40, "they ran at once: {beside}");
     }
     env.bash("count", "s1", "cat n* | wc -l").await;
     assert_eq!(stdout(&env.finished("count").await), "50\n");

@@ -120,10 +120,11 @@ pub async fn execute(
                 context.activities.update(session, |activity| activity.request_relock(lost.message()));
                 context.wake_sessions.wake(&key.namespace, &start.session.key.name);
             }
-            if finished.captured.is_none() && started {
-                // The guest could not be read; what had come through is kept and marked.
+            // Where the guest could not be read, or has less, what had come through is kept and marked.
+            let (stdout, stderr) = capture.received();
+            let kept = finished.captured.as_ref().map_or(0, |kept| kept.stdout.bytes + kept.stderr.bytes);
+            if started && finished.incomplete && kept < stdout.saturating_add(stderr) {
                 finished.captured = Some(collect::store(&context, capture, start.redact).await);
-                finished.incomplete = true;
             }
             Finished { id: finished.id.or(id), ..finished }
         }
