@@ -25,7 +25,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 const WINDOW: usize = 6;
 /// Within this the two clocks are the same.
 const STEP: SignedDuration = SignedDuration::from_secs(2);
-/// Beyond this it is told.
+/// Beyond this the log has a warning.
 const TOLD: SignedDuration = SignedDuration::from_secs(30);
 
 /// The clock.

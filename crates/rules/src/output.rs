@@ -12,7 +12,7 @@ use super::object_size;
 
 pub use runner_protocol::Source;
 
-/// The longest and the shortest piece of a token that is told by how it would go on.
+/// The longest and the shortest head of a token that is looked for.
 const LONGEST_HEAD: usize = 256;
 const SHORTEST_HEAD: usize = 4;
 /// The longest rest of a token of one length that is tried.

@@ -1,5 +1,5 @@
-//! Which bytes of two streams are kept under one cap: the same for the operator and for the guest's spool, so that whoever
-//! adopts a Run stores what its starter would have stored.
+//! Which bytes of two streams are kept under one cap: the same for the operator and for the guest's spool, so that an
+//! adopter stores what the starter would have stored.
 
 /// Which stream a chunk came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,7 +30,7 @@ const LINK: &str = "never";
 pub struct Root(pub PathBuf);
 
 impl Root {
-    /// Below the home of whoever this runs as.
+    /// Below the home of the user that this runs as.
     pub fn new() -> Self {
         let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from(HOME), PathBuf::from);
         Self(home.join(ROOT))

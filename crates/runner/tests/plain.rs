@@ -467,7 +467,7 @@ fn signals_keep_their_codes() {
 }
 
 #[test]
-fn whoever_kills_a_part_of_the_runner_ends_the_script_by_it() {
+fn a_script_that_kills_a_part_of_the_runner_is_ended_by_the_other() {
     for (name, script) in [
         ("the supervisor", "kill -9 $PPID; setsid env -i sleep 81 & sleep 82"),
         ("the front", "kill -9 $(ps -o ppid= $PPID); setsid env -i sleep 83 & sleep 84"),
@@ -508,7 +508,7 @@ fn a_supervisor_that_was_stopped_is_stood_in_for() {
     let ran = child.wait_with_output().unwrap();
     assert_eq!((ran.status.code(), home.marked()), (Some(137), 0));
     let Guard::Ended(record) = home.fence().guard else { panic!() };
-    assert_eq!(record.by, Cause::Stop, "it was stopped, whoever ended it");
+    assert_eq!(record.by, Cause::Stop, "the stop is on record, although the front ended it");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Stands between the operator and spritesd, and forwards what it held back later, also when whoever sent it is gone: a request
+//! Stands between the operator and spritesd, and forwards what it held back later, also when the sender is gone: a request
 //! that is on its way while its sender is killed.
 
 use std::{

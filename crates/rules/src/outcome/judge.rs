@@ -1,4 +1,4 @@
-//! From what was seen of a command to its outcome: one function, for whoever started it and for whoever adopts it.
+//! From what was seen of a command to its outcome: one function, used by the starter and by an adopter alike.
 //!
 //! The runner's record says who ended the script. An exit frame is believed by itself only with that record behind it; without
 //! either nothing is concluded but what the guard proves. A record that contradicts what was seen is none: code in the session
@@ -16,7 +16,7 @@ use api::reasons::{Evidence, RunPhase, RunReason};
 /// How much longer than from marker to exit frame a record may say that a script ran.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
-/// All that was seen of a command whose connection had been opened, by whoever saw it.
+/// All that was seen of a command whose connection had been opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
     /// The code of the exit frame, if one came.
@@ -68,7 +68,7 @@ pub fn judge(seen: &Seen<'_>) -> Verdict {
         Some(Guard::Ended(_)) => {
             Verdict::Final(Outcome::unknown("the guest's record of its end contradicts what was seen"))
         }
-        // Whoever killed both parts of the runner may have left what carries no mark.
+        // A script that killed both parts of the runner may have left processes without the mark.
         Some(Guard::Started) => Verdict::Final(Outcome::unknown(
             "it started and left no record of its end; leftover processes could not be ruled out",
         )),

@@ -290,7 +290,7 @@ fn the_record_is_taken_off_the_end_past_the_cap_too() {
     }
 }
 
-/// Whoever adopts a Run stores what its starter would have stored.
+/// An adopter stores what the starter would have stored.
 #[test]
 fn a_spool_is_cut_where_the_record_says() {
     let cap = 10;

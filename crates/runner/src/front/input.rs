@@ -1,4 +1,4 @@
-//! Reads exactly what a launch brings, unless it is cut short, does not come in time, or is told to stop first. Must not read a byte of the script's stdin.
+//! Reads exactly what a launch brings, unless it is cut short, does not come in time, or is asked to stop first. Must not read a byte of the script's stdin.
 
 use rustix::{
     event::{PollFd, PollFlags, poll},

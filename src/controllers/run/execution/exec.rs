@@ -156,7 +156,7 @@ fn launch(start: &Start, uid: &str, live: &[String]) -> Result<(ExecRequest, Byt
         stdin: true,
         max_run_after_disconnect: start.request.timeout + SURVIVES,
         path: None,
-        // A successor adopts it; whoever wants it dead kills it, and says so.
+        // A successor adopts it; a stop kills it explicitly.
         on_drop: OnDrop::Leave,
     };
     Ok((request, Bytes::from(input)))

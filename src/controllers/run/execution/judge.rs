@@ -104,8 +104,8 @@ pub fn after_refusal(error: &ExecError, tried: usize) -> Refusal {
     }
 }
 
-/// Until when the end of a command is looked for, which was to end at `ends`: by the clock on record, so that adopters who are
-/// restarted begin nothing anew. At least one try each.
+/// Until when the end of a command is looked for, which was to end at `ends`: counted from the time on record, so that a
+/// restarted adopter does not start a new period. At least one try each.
 pub fn recovery_deadline(window: RecoveryWindow, ends: Timestamp, now: Timestamp) -> Duration {
     match window {
         RecoveryWindow::Short => left(ends, SHORT, now),

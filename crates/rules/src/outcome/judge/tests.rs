@@ -131,7 +131,7 @@ fn a_record_says_how_it_ended_wherever_it_was_found(
     assert_eq!(adopter.evidence, Evidence::GuestRecord, "{name}");
     let with_frame = outcome(&Seen { stop, exit: Some(record.code), ..adopted(&guard) });
     assert_eq!(with_frame, starter, "{name}: the frame came, the line did not");
-    // A stop that was sent and did not end it is told.
+    // The message names a stop that did not end the command.
     let told = starter.message.contains("a stop was requested");
     assert_eq!(told, stop.is_some() && record.by == Cause::Script, "{name}: {}", starter.message);
 }
