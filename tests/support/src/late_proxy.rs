@@ -13,6 +13,9 @@ use tokio::{
     sync::watch,
 };
 
+/// How long the end of the sender's connection is held back from the server.
+const ENDS_AFTER: Duration = Duration::from_secs(2);
+
 /// The proxy; it ends with the test's runtime.
 pub struct LateProxy {
     /// Where the operator finds it.
@@ -84,6 +87,8 @@ async fn connection(state: &State, mut client: TcpStream) -> Option<()> {
     tokio::join!(
         async {
             let _ = copy(&mut from_client, &mut to_server).await;
+            // A server may drop a request whose connection ends before it was looked at.
+            tokio::time::sleep(ENDS_AFTER).await;
             let _ = to_server.shutdown().await;
         },
         async {
