@@ -20,6 +20,8 @@ use test_support::{
 const ROUNDS: usize = 20;
 const RUNS: usize = 50;
 const SESSIONS: usize = 4;
+/// Starts on record whose exec is held back when the operator is killed, in every other round.
+const HELD: usize = 25;
 /// Most outputs that may be marked incomplete, of a hundred: the guests live on.
 const INCOMPLETE: usize = 5;
 
@@ -56,7 +58,7 @@ async fn create(env: &TestEnv, name: &str, session: &str, (_, script, timeout): 
 #[tokio::test]
 async fn of_a_thousand_runs_under_crashes_each_starts_at_most_once_and_ends_as_it_would_have() {
     let mut env = TestEnv::prepared().await;
-    let limits = json!({"timeout": "30s", "output": "1Ki", "parallelRuns": 16});
+    let limits = json!({"timeout": "30s", "output": "1Ki", "parallelRuns": 32});
     env.policy(&format!("default-{}", env.id), json!({ "limits": limits })).await;
     env.start_spritesd();
     let proxy = LateProxy::start(&env.sprites_url).await;
@@ -89,9 +91,13 @@ async fn of_a_thousand_runs_under_crashes_each_starts_at_most_once_and_ends_as_i
             })
             .await;
         if held {
-            until("starts are on record", async || (running(&env).await.len() >= RUNS / 2).then_some(())).await;
+            // Of this round: those of earlier ones are being adopted.
+            let of_round = |run: &Run| run.name_any().starts_with(&format!("r{round}-"));
+            let recorded = async || running(&env).await.iter().filter(|run| of_round(run)).count();
+            until("starts are on record", async || (recorded().await >= HELD).then_some(())).await;
         } else {
-            tokio::time::sleep(Duration::from_millis(random.random_range(0..1500))).await;
+            until("some of them ended", async || (ended(&env, round).await >= HELD / 8).then_some(())).await;
+            tokio::time::sleep(Duration::from_millis(random.random_range(0..300))).await;
         }
         env.operator.as_mut().unwrap().kill();
         let sent: String = env.log("exec").await.iter().map(|line| line["argv"].to_string()).collect();
@@ -138,12 +144,20 @@ async fn of_a_thousand_runs_under_crashes_each_starts_at_most_once_and_ends_as_i
     eprintln!("crash storm: {hits:?}, {incomplete} outputs incomplete");
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), runs.len());
     assert!(incomplete * 100 <= INCOMPLETE * ROUNDS * RUNS, "{incomplete} outputs are incomplete");
+    assert!(hits["ended as it would have"] >= ROUNDS * RUNS / 5, "{hits:?}");
     assert!(hits["between Running and exec"] >= ROUNDS * RUNS / 5, "{hits:?}");
 }
 
 async fn running(env: &TestEnv) -> Vec<Run> {
     let all = env.runs().list(&ListParams::default()).await.unwrap().items;
     all.into_iter().filter(|run| run.status.as_ref().is_some_and(|s| s.phase == Some(RunPhase::Running))).collect()
+}
+
+/// How many Runs of a round are over.
+async fn ended(env: &TestEnv, round: usize) -> usize {
+    let all = env.runs().list(&ListParams::default()).await.unwrap().items;
+    let of_round = all.iter().filter(|run| run.name_any().starts_with(&format!("r{round}-")));
+    of_round.filter(|run| run.status.as_ref().and_then(|s| s.phase).is_some_and(RunPhase::is_terminal)).count()
 }
 
 async fn until_all_finished(env: &TestEnv) -> Vec<Run> {
