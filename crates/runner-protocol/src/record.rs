@@ -150,6 +150,8 @@ fn shell(code: &str, began: &str, ended: &str) -> Option<Record> {
     let by = if code == 137 { Cause::Stop } else { Cause::Script };
     // Its clock could step back; a negative span is none.
     let ran = Duration::try_from_secs_f64((ended - began).max(0.0)).unwrap_or(Duration::MAX);
+    // As version 1 can write it: an answer that holds this record must be readable.
+    let ran = Duration::from_millis(u64::try_from(ran.as_millis()).unwrap_or(u64::MAX));
     Some(Record { code, by, ran, ended: 0, remaining: 0, stdout: None, stderr: None })
 }
 
@@ -199,9 +201,11 @@ mod tests {
     #[rstest]
     #[case("0 1.5 2.0\n", 0, Duration::from_millis(500))]
     #[case("137 9.0 2.0\n", 137, Duration::ZERO)]
-    #[case("0 0 1e300\n", 0, Duration::MAX)]
+    #[case("0 0 1e300\n", 0, Duration::from_millis(u64::MAX))]
+    #[case("1 1 88.888888889\n", 1, Duration::from_millis(87_888))]
     fn records_of_the_shell_runner_are_read(#[case] line: &str, #[case] code: u8, #[case] ran: Duration) {
         let read = Record::parse(line).unwrap();
         assert_eq!((read.code, read.ran, read.stdout), (code, ran, None));
+        assert_eq!(Record::parse(&format!("{read}\n")), Some(read), "and are written again as version 1");
     }
 }

@@ -13,13 +13,17 @@ use crate::{
 const SUPERVISOR_ENDS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Fences, ends what is left, and prints what stands at the guard: final, since nothing can start any more.
+/// Fences, ends what is left, and prints the guard: final, since nothing can start any more.
 pub fn fence(uid: &str) -> u8 {
     if !is_plain(uid) {
         return EXIT_USAGE;
     }
     let root = Root::new();
-    if own_folder(&root.0).is_err() || root.fence(uid).is_err() {
+    let began = has_begun(&root, uid);
+    // The guard of a Run that began may have been removed: a missing one is then no proof that it never started.
+    let fenced =
+        own_folder(&root.0).is_ok() && if began { root.stand_in(uid).is_ok() } else { root.fence(uid).is_ok() };
+    if !fenced {
         return EXIT_DISK;
     }
     let remaining = end(&root, uid);
@@ -44,12 +48,19 @@ pub fn state(uid: &str) -> u8 {
     }
     let root = Root::new();
     let state = match (root.read_guard(uid), root.started(uid)) {
+        // Its guard was removed; how long it has been running is not known any more.
+        (None, _) if has_begun(&root, uid) => State::Running(Duration::ZERO),
         (None, _) => State::Absent,
         (Some(Guard::Started), Some(at)) => State::Running(clock::now().saturating_sub(at)),
         (Some(Guard::Started), None) => State::Running(Duration::ZERO),
         (Some(Guard::Never | Guard::Ended(_)), _) => State::Over,
     };
     say(&state.line(uid))
+}
+
+/// Whether a Run was started, by what does not depend on its guard: its supervisor is alive, or there is a spool of it.
+fn has_begun(root: &Root, uid: &str) -> bool {
+    processes::is_supervised(uid) || std::fs::symlink_metadata(root.spools().join(uid)).is_ok()
 }
 
 /// Ends all that carries the mark: a supervisor that is about to end everything itself is given time for that and its record.

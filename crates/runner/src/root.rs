@@ -18,7 +18,7 @@ use rustix::{
 
 use runner_protocol::{Guard, HOME, MARK_VARIABLE, ROOT, Record, SPOOL, Source};
 
-/// Longest file of ours that is read.
+/// Longest of the operator's files that is read.
 const SMALL: u64 = 1024;
 /// What the record says of a command that never started.
 const NEVER: &str = "never\n";
@@ -94,7 +94,15 @@ impl Root {
         }
     }
 
-    /// What stands at the guard; nothing when it is none of ours.
+    /// Puts a guard without a record where the one of a Run that began is missing, and leaves any other as it is.
+    pub fn stand_in(&self, uid: &str) -> std::io::Result<()> {
+        match self.make_guard(uid) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Reads the guard; `None` when there is none, or something else is in its place.
     pub fn read_guard(&self, uid: &str) -> Option<Guard> {
         let guard = self.guard(uid);
         let kind = std::fs::symlink_metadata(&guard).ok()?.file_type();
@@ -114,19 +122,19 @@ impl Root {
     }
 }
 
-/// A file of ours that was not there.
+/// Creates one of the operator's files; fails if something is there.
 fn create(path: &Path) -> std::io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     Ok(File::from(openat(CWD, path, flags, Mode::from_raw_mode(0o600))?))
 }
 
-/// Makes a folder of ours that we may write, in place of anything else: code in the session may have put that there.
+/// Makes one of the operator's folders, writable, replacing anything else that code in the session may have put there.
 pub fn own_folder(path: &Path) -> std::io::Result<()> {
     folder(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
-/// Makes a folder, in place of anything else.
+/// Makes a folder, replacing anything else.
 pub fn folder(path: &Path) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(data) if data.is_dir() => return Ok(()),
