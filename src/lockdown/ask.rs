@@ -5,15 +5,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::{runner, trusted::trusted};
-use runner_protocol::HOME;
 use sprites::{Awake, ExecError, Output};
 
 /// How long an answer may take. A supervisor whose front was killed has three of these seconds to end its script.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(8);
-const EXECUTABLE: u32 = 0o755;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +49,7 @@ pub async fn ask<T>(
         Err(error) if !error.may_have_started() => return Err(error.into()),
         Err(error) => tracing::warn!(sprite = on.name(), question, %error, "the runner did not answer; asking a copy"),
     }
-    let copy = format!("{HOME}/.sprite-runner.{:016x}", rand::random::<u64>());
-    let content = Bytes::from_static(runner::bytes());
-    sprites.write_file(on, &copy, Some(EXECUTABLE), content).await.map_err(AskFailure::Write)?;
+    let copy = runner::copy(sprites, on).await.map_err(AskFailure::Write)?;
     let output = trusted(sprites, on, argv(copy.clone()), ANSWERED_WITHIN).await;
     // That it is still there, or that this is answered, nothing depends on.
     let _ = sprites.delete_file(on, &copy).await;

@@ -100,6 +100,22 @@ fn places(hash: &str, random: u64) -> [String; 2] {
     [format!("{HOME}/{ROOT}/{BIN}/{hash}.{random:016x}"), format!("{HOME}/.sprite-runner.{random:016x}")]
 }
 
+/// Puts a copy of this operator's runner where nobody can have put anything before, to be asked once.
+pub async fn copy(sprites: &sprites::Client, on: &Awake) -> Result<String, sprites::Error> {
+    let [_, file] = places(hash(), rand::random());
+    write(sprites, on, bytes(), &file).await?;
+    Ok(file)
+}
+
+async fn write(
+    sprites: &sprites::Client,
+    on: &Awake,
+    program: &'static [u8],
+    file: &str,
+) -> Result<(), sprites::Error> {
+    sprites.write_file(on, file, Some(EXECUTABLE), Bytes::from_static(program)).await
+}
+
 async fn put_at(
     sprites: &sprites::Client,
     on: &Awake,
@@ -108,8 +124,7 @@ async fn put_at(
     hash: &str,
     file: String,
 ) -> Result<(), PutFailure> {
-    let content = Bytes::from_static(program);
-    sprites.write_file(on, &file, Some(EXECUTABLE), content).await.map_err(not_written)?;
+    write(sprites, on, program, &file).await.map_err(not_written)?;
     let argv = [&file, INSTALL, hash, nonce, WORKSPACE].map(str::to_owned).to_vec();
     let result = match trusted(sprites, on, argv, INSTALLED_WITHIN).await {
         Ok(output) => judge(&output, hash, nonce),

@@ -20,16 +20,17 @@ fn charged(run: &Run) -> bool {
     run.status.as_ref().is_some_and(|status| status.admission.is_some())
 }
 
+/// Asserts how it ended, and that all of its output is stored.
+fn assert_whole(run: &Run, ended: &str) {
+    let seen = (reason(run), stdout(run), incomplete(run));
+    assert_eq!(seen, (ended, "kept\n", Some(false)), "{}", message(run));
+}
+
 /// What a command without a failure shows, for comparison.
 async fn calm(env: &TestEnv) -> Run {
     env.bash("calm", "s1", "echo x >> n; echo kept").await;
     let run = env.finished("calm").await;
-    assert_eq!(
-        (reason(&run), stdout(&run), incomplete(&run)),
-        ("Completed", "kept\n", Some(false)),
-        "{}",
-        message(&run)
-    );
+    assert_whole(&run, "Completed");
     run
 }
 
@@ -41,12 +42,7 @@ async fn output_that_is_lost_on_the_way_is_read_from_the_guest_and_a_code_of_the
     env.faults(json!([{"route": "exec", "match": "so-run", "effect": "output-lost"}])).await;
     env.bash("r1", "s1", "echo x >> n; echo kept").await;
     let run = env.finished("r1").await;
-    assert_eq!(
-        (reason(&run), stdout(&run), incomplete(&run)),
-        ("Completed", "kept\n", Some(false)),
-        "{}",
-        message(&run)
-    );
+    assert_whole(&run, "Completed");
     assert_eq!(evidence(&run), evidence(&calm), "the frame came, and the record says the same");
     // A marker that was not seen is no proof of anything: the code is what a runner ends with that starts nothing.
     for code in [90, 91, 92, 93, 94, 127] {
@@ -75,12 +71,7 @@ async fn a_spool_that_cannot_be_read_at_once_is_read_again_and_what_stays_away_i
             .await;
         env.bash(name, "s1", "echo x >> n; echo kept; exit 6").await;
         let run = env.finished(name).await;
-        assert_eq!(
-            (reason(&run), stdout(&run), incomplete(&run)),
-            ("NonZeroExit", "kept\n", Some(false)),
-            "{name}: {}",
-            message(&run)
-        );
+        assert_whole(&run, "NonZeroExit");
         assert_eq!(evidence(&run), Some(Evidence::GuestRecord), "{name}: the frame was lost");
     }
     env.faults(json!([

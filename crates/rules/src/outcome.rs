@@ -6,7 +6,7 @@ mod judge;
 
 use api::reasons::{Evidence, RunPhase, RunReason};
 
-pub use judge::{LostLockdown, Seen, Verdict, is_contradicted, judge, lost_lockdown, needs_sweep};
+pub use judge::{LostLockdown, Seen, Verdict, judge, lost_lockdown, needs_sweep};
 
 /// Why we stopped a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ pub fn parse_swept(uid: &str, answer: &[u8]) -> Option<usize> {
     answer_of(answer, "so-swept", uid)?.parse().ok()
 }
 
-/// What stands at a Run's guard.
+/// The guard of a Run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Guard {
     /// The command never started and now cannot.
@@ -35,7 +35,7 @@ pub enum Guard {
 pub struct Fence {
     /// How many processes of the Run remain.
     pub remaining: usize,
-    /// What stands at its guard.
+    /// Its guard.
     pub guard: Guard,
 }
 

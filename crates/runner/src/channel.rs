@@ -1,4 +1,4 @@
-//! What front and supervisor say to each other, over a socket pair that keeps messages apart. The other's death is the end of it.
+//! Messages between front and supervisor, over a socket pair that keeps them apart. It ends when either process dies.
 
 use std::{
     io,
@@ -71,12 +71,12 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Says something. That the other is gone shows when it is listened to.
+/// Sends a message. A peer that is gone is noticed by [`receive`].
 pub fn send(to: impl AsFd, message: &Message) {
     let _ = rustix::net::send(to, message.text().as_bytes(), SendFlags::NOSIGNAL);
 }
 
-/// Says [`Message::Begin`], and hands over the descriptors.
+/// Sends [`Message::Begin`] with the descriptors.
 pub fn begin(to: impl AsFd, descriptors: &[&OwnedFd; DESCRIPTORS]) -> io::Result<()> {
     let borrowed = descriptors.map(AsFd::as_fd);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -87,7 +87,7 @@ pub fn begin(to: impl AsFd, descriptors: &[&OwnedFd; DESCRIPTORS]) -> io::Result
     Ok(())
 }
 
-/// What was said, with descriptors if there came any; nothing when the other is gone.
+/// Receives a message, with the descriptors that came with it; `None` when the peer is gone.
 pub fn receive(from: impl AsFd) -> Option<(Message, Vec<OwnedFd>)> {
     let mut buffer = [0; MESSAGE_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];

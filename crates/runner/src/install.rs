@@ -1,6 +1,6 @@
 //! Installs this very file: checks it, gives it its name, and writes the nonce of the instance.
 //!
-//! Whatever stands where our files belong is removed: the session's code may have put it there.
+//! Removes whatever is in the place of one of the operator's files: code in the session may have put it there.
 
 use std::{
     fs::{self, File, Permissions},
@@ -65,7 +65,7 @@ fn out_of_the_way(path: &Path) -> io::Result<()> {
     }
     let aside = path.with_file_name(format!(".gone.{}", std::process::id()));
     fs::rename(path, &aside)?;
-    // What does not go stands in nobody's way.
+    // What cannot be removed is out of the way all the same.
     let _ = fs::remove_dir_all(&aside);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! From the supervisor to the script: a session of its own, and then bash with nothing of ours.
+//! Starts the script: this program again, in a new session, which then becomes bash. Must not pass settings of the runner on.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ pub fn start(script: &OsString, streams: [Stdio; 3]) -> std::io::Result<rustix::
 }
 
 /// Becomes the script: in a session of its own, so that one signal reaches its group. As an argument of bash, so that its
-/// messages name no file of ours.
+/// messages name no file of the operator.
 pub fn become_script(script: Option<&OsString>) -> u8 {
     let Some(script) = script else { return EXIT_USAGE };
     let _ = rustix::process::setsid();

@@ -82,7 +82,7 @@ fn read(pid: Pid, file: &str) -> Vec<u8> {
     std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default()
 }
 
-/// Ends all that `find` finds, now and while it goes on; `reaped` hears of each child that ended.
+/// Ends every process that `find` returns, until it returns none; calls `reaped` for each child that ended.
 pub fn end(find: impl Fn() -> Vec<Pid>, mut reaped: impl FnMut(Pid, u8)) -> Ended {
     let until = clock::now() + PATIENCE;
     let mut first: Option<usize> = None;

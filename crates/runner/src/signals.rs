@@ -10,7 +10,7 @@ use nix::sys::{
     signalfd::{SfdFlags, SignalFd},
 };
 
-/// What somebody wants.
+/// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// TERM or HUP: stop, with time to clean up.

@@ -376,7 +376,7 @@ pub fn after_lock(o: &Observed, lock: Lock, result: Result<Confirmed, &LockFailu
                 ..before
             };
             let plan = Plan::report(draft, Next::After(wait));
-            // The write wakes us, and whoever waits for the session does: the pause is kept all the same.
+            // This write, and Runs that wait, wake the session: the pause holds all the same.
             if unsupported { plan.remembering(Remember::UnsupportedUntil(o.now + wait)) } else { plan }
         }
     }

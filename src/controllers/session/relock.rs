@@ -1,6 +1,6 @@
 //! When a lockdown that was proved is taken back and made again: what Runs found, what is waited for, what is said. Pure.
 //!
-//! Must not weigh what is live: that is `rules::lockdown::assess`.
+//! Must not judge what is live: that is `rules::lockdown::assess`.
 
 use std::fmt;
 

@@ -65,6 +65,23 @@ enum Seen {
     PublicAndMore,
 }
 
+impl Seen {
+    /// The live Sprite, with these rules where it has them.
+    fn live<'a>(self, exactly: &'a [ReadRule], more: &'a [ReadRule]) -> Option<LiveInstance<'a>> {
+        match self {
+            Self::No => None,
+            Self::Asleep => Some(live(None)),
+            Self::Exactly => Some(live(Some(exactly))),
+            Self::More => Some(live(Some(more))),
+            Self::NoRules => Some(live(Some(&[]))),
+            Self::Other => Some(LiveInstance { id: "j", ..live(Some(exactly)) }),
+            Self::Foreign => Some(LiveInstance { ours: false, ..live(Some(exactly)) }),
+            Self::Public => Some(LiveInstance { private: false, ..live(None) }),
+            Self::PublicAndMore => Some(LiveInstance { private: false, ..live(Some(more)) }),
+        }
+    }
+}
+
 #[rstest]
 #[case::on_record("i", Some(token("i", deny_all().hash())), false, Seen::No, "holds")]
 #[case::asleep("i", Some(token("i", deny_all().hash())), false, Seen::Asleep, "holds")]
@@ -92,17 +109,7 @@ fn a_sprite_is_locked_down_in_one_case(
     #[case] expected: &str,
 ) {
     let (exactly, more) = (read(&deny_all()), more());
-    let live = match seen {
-        Seen::No => None,
-        Seen::Asleep => Some(live(None)),
-        Seen::Exactly => Some(live(Some(&exactly))),
-        Seen::More => Some(live(Some(&more))),
-        Seen::NoRules => Some(live(Some(&[]))),
-        Seen::Other => Some(LiveInstance { id: "j", ..live(Some(&exactly)) }),
-        Seen::Foreign => Some(LiveInstance { ours: false, ..live(Some(&exactly)) }),
-        Seen::Public => Some(LiveInstance { private: false, ..live(None) }),
-        Seen::PublicAndMore => Some(LiveInstance { private: false, ..live(Some(&more)) }),
-    };
+    let live = seen.live(&exactly, &more);
     let recorded = Recorded { instance: Some(instance), token: token.as_deref(), runner: Some(RUNNER), fresh };
     assert_eq!(word(&assess(Some(demanded(&deny_all())), recorded, live)), expected);
 }
@@ -124,12 +131,7 @@ fn another_runner_is_replaced(
     #[case] expected: &str,
 ) {
     let (exactly, more) = (read(&deny_all()), more());
-    let live = match seen {
-        Seen::Exactly => Some(live(Some(&exactly))),
-        Seen::More => Some(live(Some(&more))),
-        Seen::Asleep => Some(live(None)),
-        _ => None,
-    };
+    let live = seen.live(&exactly, &more);
     for runner in [None, Some(""), Some("s")] {
         let recorded = Recorded { instance: Some(instance), token: token.as_deref(), runner, fresh };
         assert_eq!(word(&assess(Some(demanded(&deny_all())), recorded, live)), expected);

@@ -27,7 +27,7 @@ pub struct Seen<'a> {
     pub took: Option<Duration>,
     /// The record, if it came as the last line.
     pub line: Option<Record>,
-    /// What stands at the guard, once it was asked: nothing runs any more and nothing can start.
+    /// The guard, once it was read: by then nothing runs any more and nothing can start.
     pub guard: Option<&'a Guard>,
     /// Why its end was asked for, if it was.
     pub stop: Option<Stop>,
@@ -76,7 +76,7 @@ pub fn judge(seen: &Seen<'_>) -> Verdict {
 }
 
 /// Whether a record says what cannot be: that the script ran longer than from its marker to its exit frame.
-pub fn is_contradicted(record: &Record, took: Option<Duration>) -> bool {
+fn is_contradicted(record: &Record, took: Option<Duration>) -> bool {
     took.is_some_and(|took| record.ran > took.saturating_add(CLOCKS_DIFFER))
 }
 
@@ -93,7 +93,7 @@ pub enum LostLockdown {
     Nonce,
     /// The guard could not be made.
     Disk,
-    /// The runner is not there, or not ours.
+    /// The runner is missing, or was replaced.
     Runner,
 }
 
@@ -177,9 +177,10 @@ fn stopped(stop: Stop) -> Outcome {
 fn own_end(code: u8, stop: Option<Stop>) -> Outcome {
     let mut outcome = match code {
         0 => Outcome::of((RunPhase::Succeeded, RunReason::Completed), "the command exited 0"),
-        137 => {
-            Outcome::of(KILLED, "the command was killed by signal 9, which was not ours: perhaps it ran out of memory")
-        }
+        137 => Outcome::of(
+            KILLED,
+            "the command was killed by signal 9, not sent by the operator: perhaps it ran out of memory",
+        ),
         129..=192 => Outcome::of(
             (RunPhase::Failed, RunReason::NonZeroExit),
             format!("the command exited {code}: signal {}, if it did not choose that code", code - 128),

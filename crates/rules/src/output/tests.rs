@@ -242,7 +242,7 @@ proptest! {
         let compact = captured.clone().compact().stdout;
         let decoded = compact.base64.map(|base64| String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap());
         prop_assert_eq!(compact.text.or(decoded), Some(kept.clone()));
-        // The head of a token at the very end is masked, since nobody knows how it would have gone on.
+        // The head of a token at the very end is masked, since how it would have gone on is unknown.
         let certain = kept.strip_suffix(redact::MASK).filter(|_| captured.truncated).unwrap_or(&kept);
         prop_assert!(whole.starts_with(&kept) || whole.starts_with(certain));
         prop_assert!(kept.len() as u64 <= cap);

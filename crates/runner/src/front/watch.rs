@@ -1,4 +1,4 @@
-//! From the start of the script to its record: relays, passes on what somebody wants, and stands in for a supervisor that was
+//! Watches a script from its start to its record: relays output, passes signals on, and takes over from a supervisor that was
 //! killed or does not answer.
 
 use std::{

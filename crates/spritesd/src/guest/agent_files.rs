@@ -75,8 +75,8 @@ impl Files {
         }
     }
 
-    /// Held while a descriptor to write by is passed on, until ours is closed: a program that somebody may still write
-    /// cannot be executed, and one that is told to be written must be.
+    /// Held while a writable descriptor is passed to the daemon, until this process has closed its own: the kernel refuses to
+    /// execute a file that is open for writing (ETXTBSY), and a write that was answered must be executable.
     pub(super) fn passing(&self) -> RwLockReadGuard<'_, ()> {
         self.passing.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -29,7 +29,7 @@ use crate::{
 };
 use redact::LOOKAHEAD;
 use rules::{
-    outcome::{self, Outcome, Seen, Stop, Verdict},
+    outcome::{self, LostLockdown, Outcome, Seen, Stop, Verdict},
     output::Capture,
 };
 use runner_protocol::Launch;
@@ -71,6 +71,14 @@ pub async fn execute(
         Opened::Unknown => {
             let found = recovery(&start, recorded_at, SeenBefore::default());
             return adopt::adopt(context, key, found, stop).await;
+        }
+        Opened::NoRunner => {
+            let found = recovery(&start, recorded_at, SeenBefore::default());
+            let finished = adopt::adopt(Arc::clone(&context), key.clone(), found, stop).await;
+            if finished.outcome.never_started {
+                relock(&context, &key, &start, LostLockdown::Runner);
+            }
+            return finished;
         }
     };
     let capture = Capture::new(start.request.limits.output, &uid);
@@ -116,9 +124,7 @@ pub async fn execute(
             let found = recovery(&start, recorded_at, seen);
             let mut finished = adopt::adopt(Arc::clone(&context), key.clone(), found, stop).await;
             if let Some(lost) = outcome::lost_lockdown(exit, started).filter(|_| finished.outcome.never_started) {
-                tracing::warn!(run = key.name, cause = lost.message(), "the lockdown is lost; it is made again");
-                context.activities.update(session, |activity| activity.request_relock(lost.message()));
-                context.wake_sessions.wake(&key.namespace, &start.session.key.name);
+                relock(&context, &key, &start, lost);
             }
             // Where the guest could not be read, or has less, what had come through is kept and marked.
             let (stdout, stderr) = capture.received();
@@ -129,6 +135,19 @@ pub async fn execute(
             Finished { id: finished.id.or(id), ..finished }
         }
     }
+}
+
+/// Has the session locked down again before its next Run.
+fn relock(context: &Context, key: &ObjectKey, start: &Start, lost: LostLockdown) {
+    let session = &start.session.key;
+    tracing::warn!(
+        run = key.name,
+        session = session.name,
+        cause = lost.message(),
+        "the lockdown is lost; locking down again"
+    );
+    context.activities.update(&session.uid, |activity| activity.request_relock(lost.message()));
+    context.wake_sessions.wake(&session.namespace, &session.name);
 }
 
 /// The exec of a launch, and what it reads.

@@ -75,6 +75,8 @@ pub enum Refusal {
     Never(String),
     /// The command may run: the guest must be asked.
     Unknown,
+    /// Refused as if there were no runner: the guest must be asked.
+    NoRunner,
 }
 
 /// Only what was not sent, or was refused with 429, is tried again. `tried`: how often that was done before.
@@ -89,8 +91,7 @@ pub fn after_refusal(error: &ExecError, tried: usize) -> Refusal {
         return Refusal::Again(DENIED);
     }
     if matches!(error, ExecError::Refused(Error::Invalid { .. })) {
-        // It may be the runner that is not there: the guest is asked.
-        return Refusal::Unknown;
+        return Refusal::NoRunner;
     }
     let again = match error {
         // Refused for now: the limiter holds the next try back for as long as the platform asks.

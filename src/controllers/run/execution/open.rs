@@ -33,6 +33,8 @@ pub enum Opened {
     NotSent(NotSent),
     /// It may have been.
     Unknown,
+    /// It was refused as if there were no runner.
+    NoRunner,
 }
 
 /// Opens the exec.
@@ -77,6 +79,7 @@ pub async fn open(
             Refusal::Again(pause) => sleep(pause).await,
             Refusal::Never(why) => return Opened::NotSent(NotSent::Never(why)),
             Refusal::Unknown => return Opened::Unknown,
+            Refusal::NoRunner => return Opened::NoRunner,
         }
         tried += 1;
     }

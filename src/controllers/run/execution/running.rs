@@ -52,7 +52,7 @@ pub struct End {
 
 /// An exec that is watched.
 pub struct RunningExec<'a> {
-    /// Everything.
+    /// Clients, caches and settings.
     pub context: &'a Context,
     /// Where it runs.
     pub place: kill::Place<'a>,
@@ -63,7 +63,7 @@ pub struct RunningExec<'a> {
 }
 
 impl RunningExec<'_> {
-    /// Feeds and reads. `began` hears of the start marker.
+    /// Feeds and reads. Calls `began` at the start marker.
     pub async fn run(
         &self,
         mut exec: Exec,

@@ -82,7 +82,7 @@ fn unreachable(kind: &str) -> Refusal {
 #[case("429 for ever", ExecError::Refused(limited(LimitReason::CreationRate)), 2, unreachable("rate_limited"))]
 #[case("the account is full", ExecError::Refused(limited(LimitReason::Capacity)), 0, refused("capacity"))]
 #[case("no such Sprite", ExecError::Refused(Error::Absent { message: said() }), 0, refused("absent"))]
-#[case("a bad request: perhaps there is no runner", ExecError::Refused(Error::Invalid { status: Some(400), message: said() }), 0, Refusal::Unknown)]
+#[case("a bad request: perhaps there is no runner", ExecError::Refused(Error::Invalid { status: Some(400), message: said() }), 0, Refusal::NoRunner)]
 #[case("no answer", ExecError::Unknown(Error::Timeout { after: SECOND, sent: true }), 0, Refusal::Unknown)]
 #[case("a gateway's answer", ExecError::Refused(gateway(502)), 0, Refusal::Unknown)]
 #[case("a gateway's answer, late", ExecError::Refused(gateway(504)), 2, Refusal::Unknown)]
