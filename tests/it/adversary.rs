@@ -67,7 +67,7 @@ async fn a_script_that_kills_its_runner_ends_with_it_and_nothing_of_it_is_left()
         ("supervisor", "kill -9 $PPID", ("Failed", "Killed")),
         ("front", "kill -9 $(ps -o ppid= $PPID)", ("Failed", "Killed")),
         // Nobody is left to say how it ended.
-        ("both", "p=$PPID; kill -9 $(ps -o ppid= $p) $p", ("Unknown", "OutcomeUnknown")),
+        ("both", "p=$PPID; kill -STOP $p; kill -9 $(ps -o ppid= $p) $p", ("Unknown", "OutcomeUnknown")),
     ] {
         env.bash(run, "s1", &format!("echo hi; {away} {kill}; sleep 45")).await;
         let run = env.finished(run).await;

@@ -67,7 +67,8 @@ fn a_script_that_kills_a_part_of_the_runner_is_ended_by_the_other() {
 #[test]
 fn a_script_that_kills_both_parts_is_found_by_its_mark() {
     let home = Home::new();
-    let script = "p=$PPID; kill -9 $(ps -o ppid= $p) $p; sleep 85";
+    // Stopped first: it would see the front go, and write the record before it is killed itself.
+    let script = "p=$PPID; kill -STOP $p; kill -9 $(ps -o ppid= $p) $p; sleep 85";
     home.begin(&home.launch(script)).wait().unwrap();
     assert_eq!(home.fence(), Fence { remaining: 0, guard: Guard::Started }, "nothing is left, and nothing is known");
     assert_eq!(home.marked(), 0);
