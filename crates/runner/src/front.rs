@@ -74,6 +74,7 @@ fn launch(arguments: &Arguments) -> Result<u8, Refused> {
     }
     // Everything first: a launch that was cut short must start nothing.
     let input = input::read(arguments, &signals).ok_or(Refused::silent(EXIT_INPUT_CUT))?;
+    let surplus = prune::surplus(&root, &input.live);
     let directory = Path::new(std::ffi::OsStr::from_bytes(&input.directory));
     std::fs::create_dir_all(directory).map_err(|error| cannot("cwd", error))?;
     root.make_guard(uid).map_err(|_| {
@@ -97,7 +98,7 @@ fn launch(arguments: &Arguments) -> Result<u8, Refused> {
         Relay::new(Source::Stderr, err, rustix::stdio::stderr(), err_spool),
     ];
     let watch = watch::Watch::new(arguments, &root, signals, (supervisor, channel, began), relays)?;
-    Ok(watch.run(|| prune::prune(&root, &input.live)))
+    Ok(watch.run(|| prune::remove(&surplus)))
 }
 
 /// Starts the supervisor, and waits until it started the script.

@@ -178,6 +178,12 @@ impl Executions {
         live(&self.entries.lock().unwrap_or_else(PoisonError::into_inner), session)
     }
 
+    /// UIDs of the Runs of a session that have an execution here, also one whose end is not written yet.
+    pub fn uids_of(&self, session: &str) -> Vec<String> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().filter(|(_, entry)| entry.session == session).map(|(uid, _)| uid.clone()).collect()
+    }
+
     /// The Runs whose commands go on in a session.
     pub fn runs_of(&self, session: &str) -> Vec<String> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,9 +13,22 @@ fn old_spools_go_and_guards_stay() {
         std::fs::File::open(home.root().join(SPOOL).join(other(number))).unwrap().set_modified(ago).unwrap();
     }
     let live = [other(1), other(3)];
-    home.run(&Launch { live: &live, ..home.launch("true") });
-    let spools: Vec<_> = (0..30).filter(|n| home.root().join(SPOOL).join(other(*n)).exists()).collect();
-    assert_eq!(spools, [vec![1, 3], (11..30).collect()].concat(), "the last twenty, and those of living Runs");
+    let mut child = home.begin(&Launch { live: &live, ..home.launch("until [ -e go ]; do sleep 0.02; done") });
+    read_until(&mut child, &start_marker(&home.uid));
+    // While it runs, others come and end; their Runs may not be terminal yet.
+    for number in 30..80 {
+        std::fs::create_dir_all(home.root().join(SPOOL).join(other(number))).unwrap();
+    }
+    assert!(child.try_wait().unwrap().is_none());
+    std::fs::write(home.path("go"), "").unwrap();
+    child.wait().unwrap();
+    let spools: Vec<_> = (0..80).filter(|n| home.root().join(SPOOL).join(other(*n)).exists()).collect();
+    let left = [vec![1, 3], (10..80).collect()].concat();
+    assert_eq!(spools, left, "the last twenty, those of living Runs, and what came since");
+    // A launch that was sent before those were known to run.
+    home.begin(&Launch { uid: &other(99), ..home.launch("true") }).wait().unwrap();
+    let spools = (30..80).filter(|n| home.root().join(SPOOL).join(other(*n)).exists()).count();
+    assert_eq!(spools, 50, "they are new");
     assert!((0..30).all(|n| home.root().join(other(n)).exists()), "guards are the proof of at most once");
 }
 
@@ -25,10 +38,11 @@ fn guards_beyond_ten_thousand_go_but_not_those_of_living_runs() {
     let other = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
     for number in 0..GUARDS_KEPT + 5 {
         std::fs::create_dir(home.root().join(other(number))).unwrap();
+        // The seventh and the eighth are the oldest.
+        let ago = Duration::from_secs(if [7, 8].contains(&number) { 9000 } else { 600 });
+        let at = std::time::SystemTime::now() - ago;
+        std::fs::File::open(home.root().join(other(number))).unwrap().set_modified(at).unwrap();
     }
-    let old = std::time::SystemTime::UNIX_EPOCH;
-    std::fs::File::open(home.root().join(other(7))).unwrap().set_modified(old).unwrap();
-    std::fs::File::open(home.root().join(other(8))).unwrap().set_modified(old).unwrap();
     let live = [other(7)];
     home.run(&Launch { live: &live, ..home.launch("true") });
     assert!(home.root().join(other(7)).exists() && !home.root().join(other(8)).exists());

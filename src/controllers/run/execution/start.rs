@@ -42,7 +42,11 @@ pub fn start(context: &Arc<Context>, o: Observed, start: Start, proved: Proved) 
     };
     // From here on a task of its own: a reconcile may be cut off at any await, and a slot would stay taken by nobody.
     let (key, session, now) = (o.key.clone(), o.session_name.clone(), o.now);
-    let live = running.into_iter().filter(|uid| *uid != key.uid).collect();
+    // Those of this process may not be in the cache yet.
+    let known = context.executions.uids_of(&start.session.key.uid);
+    let mut live: Vec<_> = running.into_iter().chain(known).filter(|uid| *uid != key.uid).collect();
+    live.sort();
+    live.dedup();
     let begin = Begin { start, proved, recorded_at: now, live };
     let task = record_running_and_exec(Arc::clone(context), o, begin, stop);
     tokio::spawn(run_and_report(Arc::clone(context), key, session, task));
