@@ -59,6 +59,25 @@ where
     K: Resource<Scope: ScopedApi<K>>,
     S: Serialize + Sync,
 {
+    patch(client, target, status, PatchParams::apply(MANAGER).force()).await
+}
+
+/// Asks whether the server would take a status (a dry run): it goes through admission and is not stored.
+pub async fn try_status<K, S>(client: &Client, target: &Target, status: &S) -> Result<K, kube::Error>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug,
+    K: Resource<Scope: ScopedApi<K>>,
+    S: Serialize + Sync,
+{
+    patch(client, target, status, PatchParams::apply(MANAGER).force().dry_run()).await
+}
+
+async fn patch<K, S>(client: &Client, target: &Target, status: &S, how: PatchParams) -> Result<K, kube::Error>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug,
+    K: Resource<Scope: ScopedApi<K>>,
+    S: Serialize + Sync,
+{
     let body = json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
@@ -67,7 +86,7 @@ where
     });
     let body = yaml_safe(&body)?;
     let api = <K::Scope as ScopedApi<K>>::api(client.clone(), target.namespace.as_deref());
-    within(api.patch_status(&target.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body))).await
+    within(api.patch_status(&target.name, &how, &Patch::Apply(body))).await
 }
 
 /// How long one call to the API server may take.
@@ -137,7 +156,7 @@ pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether the server will never take this body, however often it is sent.
+/// Whether the server refuses this body: for what is in it, or because an admission policy does.
 pub fn is_refused(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 413 | 422)) || is_too_large(error)
 }

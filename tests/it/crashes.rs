@@ -75,7 +75,9 @@ async fn a_frozen_leader_that_wakes_after_another_took_over_kills_nothing_and_wr
         env.operator.as_ref().unwrap().said().contains("adopting a command").then_some(())
     })
     .await;
-    tokio::time::sleep(std::time::Duration::from_millis(45_500).saturating_sub(begun.elapsed())).await;
+    // The other kills at 45 s; that takes long enough for this one to wake before the command is gone.
+    env.faults(json!([{"route": "kill", "effect": "delay", "delay": "5s"}])).await;
+    tokio::time::sleep(std::time::Duration::from_millis(46_500).saturating_sub(begun.elapsed())).await;
     frozen.signal("CONT");
     let run = env.finished("r1").await;
     assert_eq!(reason(&run), "Timeout", "{}", message(&run));

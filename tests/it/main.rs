@@ -22,6 +22,7 @@ mod egress;
 mod faults;
 mod generated;
 mod monitoring;
+mod outages;
 mod output;
 mod policies;
 mod runner;

@@ -28,7 +28,17 @@ pub async fn finish(context: &Context, o: &Observed, end: End<'_>) -> Result<Nex
     if new.output.as_ref().is_some_and(|output| !output.stored) {
         tracing::warn!(run = o.key.name, "the object has no room for the output, which is not stored");
     }
-    match report::write(context, o, &new).await {
+    let mut written = report::write(context, o, &new).await;
+    // What an execution left is given up only for itself: where the server takes less of it (an admission policy that refuses
+    // every end does not), and still refuses the whole.
+    if matches!(&written, Err(Error::Kubernetes(error)) if apply::is_refused(error))
+        && matches!(end, End::Executed(_))
+        && let Some(less) = &fallback
+    {
+        report::try_write(context, o, less).await?;
+        written = report::write(context, o, &new).await;
+    }
+    match written {
         Ok(()) => {}
         Err(Error::Kubernetes(error)) if apply::is_refused(&error) => {
             let Some(less) = fallback else { return Err(error.into()) };

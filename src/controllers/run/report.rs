@@ -32,6 +32,12 @@ pub async fn write(context: &Context, o: &Observed, new: &RunStatus) -> Result<(
     Ok(())
 }
 
+/// Asks whether the API server would take a status.
+pub async fn try_write(context: &Context, o: &Observed, new: &RunStatus) -> Result<(), Error> {
+    let _: Run = apply::try_status(&context.client, &Target::of(o.run.as_ref())?, new).await?;
+    Ok(())
+}
+
 pub async fn wait(context: &Context, o: &Observed, wait: Wait) -> Result<Next, Error> {
     context.waiting.add(&o.key.namespace, &o.session_name, &o.key.name);
     write(context, o, &status::waiting(&o.run, &wait, o.now)).await?;

@@ -18,7 +18,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{cluster, process::Process, programs};
+use crate::{cluster, gate::Gate, process::Process, programs};
 
 /// How long anything may take in a test; machines are noisy.
 pub const LONG: Duration = Duration::from_secs(90);
@@ -121,6 +121,7 @@ impl TestEnv {
         let dir = tempfile::Builder::new().prefix("tenant-").tempdir().unwrap();
         let token = uuid::Uuid::new_v4().to_string();
         std::fs::write(dir.path().join("token"), &token).unwrap();
+        std::fs::write(dir.path().join("platform-token"), &token).unwrap();
         std::fs::write(dir.path().join("secret"), uuid::Uuid::new_v4().to_string()).unwrap();
         let env = Self {
             flags: vec![
@@ -189,11 +190,35 @@ impl TestEnv {
         let dir = self.dir.path();
         let mut command = Process::command(programs::spritesd());
         command.args(["--listen", &address, "--admin", &admin, "--data"]).arg(dir.join("sprites"));
-        command.arg("--token-file").arg(dir.join("token"));
+        command.arg("--token-file").arg(dir.join("platform-token"));
         let (process, lines) = Process::start(&mut command, 2);
         self.sprites_url = lines[0].replace("listening ", "");
         self.admin_url = lines[1].replace("admin ", "");
         self.spritesd = Some(process);
+    }
+
+    /// The platform takes another token from now on; the operator has the old one until it is given this one.
+    pub fn rotate_token(&mut self) {
+        self.token = uuid::Uuid::new_v4().to_string();
+        std::fs::write(self.dir.path().join("platform-token"), &self.token).unwrap();
+        self.spritesd = None;
+        self.start_spritesd();
+    }
+
+    /// Puts the token that the platform takes where the operator reads it.
+    pub fn hand_over_token(&self) {
+        std::fs::write(self.dir.path().join("token"), &self.token).unwrap();
+    }
+
+    /// Puts a gate between the API server and an operator that starts later.
+    pub async fn gate(&self) -> Gate {
+        let at = self.dir.path().join("kubeconfig");
+        let mut kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(&at).unwrap()).unwrap();
+        let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned();
+        let gate = Gate::start(server.trim_start_matches("https://").parse().unwrap()).await;
+        kubeconfig["clusters"][0]["cluster"]["server"] = format!("https://{}", gate.address).into();
+        std::fs::write(at, kubeconfig.to_string()).unwrap();
+        gate
     }
 
     pub fn start_operator(&mut self) {

@@ -19,6 +19,8 @@ pub mod cluster;
 #[cfg(feature = "cluster")]
 pub mod environment;
 #[cfg(feature = "cluster")]
+pub mod gate;
+#[cfg(feature = "cluster")]
 pub mod late_proxy;
 pub mod process;
 pub mod programs;

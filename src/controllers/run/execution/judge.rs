@@ -14,8 +14,9 @@ use sprites::{Error, ExecError};
 pub const PROOF_GOOD_FOR: Duration = Duration::from_secs(5);
 /// How long after the Running write a command may take to start in the guest. Then it is fenced, and the guard asked.
 pub const START_WITHIN: Duration = Duration::from_secs(15);
-/// How much of a proof's time must be left.
-const SHORTEST: Duration = Duration::from_millis(500);
+/// How much of the proof's time an exec must have for its answer; with less of it the Sprite is read once more. A handshake that is
+/// given up may have reached the guest: then the Run is fenced, and lost.
+const SHORTEST: Duration = Duration::from_secs(2);
 /// The pauses between attempts to open a connection.
 const DENIED: Duration = Duration::from_secs(2);
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
@@ -60,7 +61,7 @@ pub fn next(stop: Option<Stop>, proof_age: Duration, has_lease: bool, left: Dura
         (true, false) => {}
     }
     match PROOF_GOOD_FOR.checked_sub(proof_age) {
-        // No later than the proof is good for. Less than this is too short for an answer.
+        // No later than the proof is good for.
         Some(good) if good >= SHORTEST => Next::Send(good),
         Some(_) | None => Next::ProveAgain,
     }

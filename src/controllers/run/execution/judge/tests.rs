@@ -17,7 +17,8 @@ fn never(word: &str) -> NotSent {
 
 #[rstest]
 #[case("a new proof", None, 0, true, 15, Next::Send(SECOND * 5))]
-#[case("an old one, and good for a second", None, 4, true, 15, Next::Send(SECOND))]
+#[case("an old one, with time for an answer", None, 3, true, 15, Next::Send(SECOND * 2))]
+#[case("one that is good for less than an answer may take", None, 4, true, 15, Next::ProveAgain)]
 #[case("too short for an answer", None, 5, true, 15, Next::ProveAgain)]
 #[case("too old", None, 60, true, 15, Next::ProveAgain)]
 #[case("no Lease now", None, 1, false, 15, Next::Wait)]
