@@ -3,7 +3,7 @@
 use api::{Run, reasons::Evidence};
 use futures::{StreamExt as _, stream};
 use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use test_support::{
     TestEnv, cluster,
     environment::{message, phase, reason, stdout, until},
@@ -140,7 +140,7 @@ async fn many_large_runs_at_once_are_proved_again_and_none_is_refused() {
     const RUNS: usize = 200;
     const SESSIONS: usize = 4;
     let env = TestEnv::new().await;
-    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 16, "stdin": "512Ki"}})).await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 50, "stdin": "512Ki"}})).await;
     for n in 0..SESSIONS {
         env.ready_session(&format!("s{n}")).await;
     }
