@@ -10,7 +10,7 @@ use test_support::{
 };
 
 /// Longer than the Lease: nobody holds it when the server is back.
-const AWAY: std::time::Duration = std::time::Duration::from_secs(60);
+const AWAY: std::time::Duration = std::time::Duration::from_mins(1);
 
 fn evidence(run: &Run) -> Option<Evidence> {
     run.status.as_ref()?.execution.as_ref()?.evidence
