@@ -15,7 +15,7 @@ use runner_protocol::{BIN, GUARDS_KEPT, SPOOL, SPOOLS_KEPT, is_plain};
 use crate::root::Root;
 
 /// Longer than a launch takes from the operator's look at its Runs to the guest.
-const TOO_NEW: Duration = Duration::from_secs(60);
+const TOO_NEW: Duration = Duration::from_mins(1);
 
 /// Chooses; `kept` names the Runs whose files stay.
 pub fn surplus(root: &Root, kept: &[String]) -> Vec<PathBuf> {
