@@ -76,7 +76,7 @@ async fn a_frozen_leader_that_wakes_after_another_took_over_kills_nothing_and_wr
     })
     .await;
     // The other kills at 45 s; that takes long enough for this one to wake before the command is gone.
-    env.faults(json!([{"route": "kill", "effect": "delay", "delay": "5s"}])).await;
+    env.faults(json!([{"route": "exec.kill", "effect": "delay", "delay": "5s"}])).await;
     tokio::time::sleep(std::time::Duration::from_millis(46_500).saturating_sub(begun.elapsed())).await;
     frozen.signal("CONT");
     let run = env.finished("r1").await;
