@@ -23,8 +23,8 @@ use crate::{
         error::Error,
         policy, run, session,
         state::{
-            executions::Executions, own_secrets::OwnSecrets, session_activity::SessionActivities, shared_reads::Reads,
-            waiting::Waiting,
+            executions::Executions, own_secrets::OwnSecrets, queue::Queue, session_activity::SessionActivities,
+            shared_reads::Reads, waiting::Waiting,
         },
         triggers,
     },
@@ -77,6 +77,7 @@ pub async fn controllers(parts: Parts, stop: CancellationToken) -> bool {
         reads: Reads::default(),
         activities: SessionActivities::default(),
         waiting: Waiting::default(),
+        queue: Queue::default(),
         client,
         sprites,
         settings,

@@ -16,6 +16,7 @@ use super::{
     state::{
         executions::Executions,
         own_secrets::{OwnSecrets, Redactors},
+        queue::Queue,
         session_activity::SessionActivities,
         shared_reads::Reads,
         waiting::Waiting,
@@ -34,6 +35,7 @@ use crate::{
 };
 use api::{ExecutionPolicy, Run, SandboxSession, SandboxSessionSpec, reasons::RunPhase};
 use redact::Redactor;
+use rules::order::Candidate;
 
 /// Everything.
 pub struct Context {
@@ -75,6 +77,8 @@ pub struct Context {
     pub activities: SessionActivities,
     /// Runs that wait for a session.
     pub waiting: Waiting,
+    /// What their order rests on.
+    pub queue: Queue,
     /// Wakes Runs.
     pub wake_runs: Waker<Run>,
     /// Wakes sessions.
@@ -139,6 +143,17 @@ impl Context {
         };
         let runs = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         runs.filter(is_running).filter_map(kube::ResourceExt::uid).collect()
+    }
+
+    /// The Runs that wait for the session of a Run, itself among them, by the cache.
+    pub fn candidates(&self, run: &Run, namespace: &str, session: &str) -> Vec<Candidate> {
+        let store = self.runs.store(Some(namespace));
+        let all = store.map(kube::runtime::reflector::Store::state).unwrap_or_default();
+        let runs = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        // What has a slot already stands in no queue.
+        let mut candidates = self.queue.candidates(run, session, runs);
+        candidates.retain(|candidate| self.executions.view(&candidate.uid).is_none());
+        candidates
     }
 
     /// A tenant, from the cache.

@@ -4,6 +4,7 @@
 
 pub mod executions;
 pub mod own_secrets;
+pub mod queue;
 pub mod session_activity;
 pub mod session_view;
 pub mod shared_reads;

@@ -10,7 +10,7 @@ use super::{bounds, effect};
 
 use api::{
     ExecutionPolicy, ExecutionPolicySpec,
-    execution_policy::{AuditEvents, EgressMode, KillOrKeep, Redact},
+    execution_policy::{AuditEvents, EgressMode, KillOrKeep, OnLimit, Redact},
     reasons::PolicyReason,
 };
 use rules::{
@@ -113,6 +113,9 @@ pub fn compile(policy: &ExecutionPolicy, open_allowed: bool) -> Result<Compiled,
             output: limits.output.bytes(),
             command: limits.command.bytes(),
             stdin: limits.stdin.bytes(),
+            write: limits.write.bytes(),
+            read: limits.read.bytes(),
+            stop_at_output: spec.output.on_limit == OnLimit::Kill,
             parallel_runs: limits.parallel_runs,
         },
         egress,

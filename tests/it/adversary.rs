@@ -34,6 +34,7 @@ async fn output_with_characters_that_a_yaml_parser_refuses_or_folds_is_stored_as
 #[tokio::test]
 async fn output_past_the_cap_is_never_success_even_when_no_kill_can_be_sent() {
     let env = TestEnv::new().await;
+    env.policy(&format!("default-{}", env.id), json!({"output": {"onLimit": "Kill"}})).await;
     env.ready_session("s1").await;
     env.faults(json!([{"route": "exec.kill", "effect": "error-before"}])).await;
     env.bash("r1", "s1", "yes | head -c 200000; sleep 15; exit 0").await;
@@ -43,7 +44,8 @@ async fn output_past_the_cap_is_never_success_even_when_no_kill_can_be_sent() {
 #[tokio::test]
 async fn output_past_the_cap_is_seen_by_an_adopter_too() {
     let mut env = TestEnv::new().await;
-    env.policy(&format!("default-{}", env.id), json!({"limits": {"output": "100"}})).await;
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"output": "100"}, "output": {"onLimit": "Kill"}}))
+        .await;
     env.ready_session("s1").await;
     env.bash("exact", "s1", "head -c 100 /dev/zero | tr '\\0' x; touch exact; sleep 3").await;
     env.bash("over", "s1", "head -c 50 /dev/zero | tr '\\0' x; touch over; sleep 3; head -c 51 /dev/zero | tr '\\0' x")

@@ -83,6 +83,19 @@ fn the_closed_lists_of_the_page_are_those_of_the_code() {
     assert_eq!(documented("PolicyReason"), words(PolicyReason::ALL));
 }
 
+/// A backend looks up what to do: each reason stands in one row of docs/runs.md.
+#[test]
+fn what_to_do_is_said_of_each_reason_of_a_run_once() {
+    let page = std::fs::read_to_string(root().join("docs/runs.md")).unwrap();
+    let (_, table) = page.split_once("## What to do with each end").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let mut told: Vec<_> = rows.flat_map(|row| row.split(", ")).map(|word| word.trim_matches('`').to_owned()).collect();
+    let mut reasons: Vec<_> = api::reasons::RunReason::ALL.iter().map(ToString::to_string).collect();
+    told.sort();
+    reasons.sort();
+    assert_eq!(told, reasons);
+}
+
 #[test]
 fn rendering_twice_gives_the_same() {
     assert_eq!(api::reference().unwrap(), api::reference().unwrap());

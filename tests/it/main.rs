@@ -31,3 +31,4 @@ mod schema;
 mod sessions;
 mod startup;
 mod stops;
+mod tools;

@@ -34,8 +34,11 @@ async fn recognisable_secrets_are_masked_in_what_is_stored() {
     assert_eq!(stdout(&run), "PASSWORD=REDACTED\nplain\n", "{}", message(&run));
     assert_eq!(flags(&run), (false, true));
     // Bytes that are no text keep theirs, and lose the secret all the same.
-    let stderr = run.status.as_ref().unwrap().output.clone().unwrap().stderr;
+    let output = run.status.as_ref().unwrap().output.clone().unwrap();
+    let stderr = output.stderr;
     assert_eq!(stderr.base64.as_deref(), Some("/yBSRURBQ1RFRCAK"));
+    assert_eq!((stderr.text.as_deref(), stderr.lossy), (Some("\u{fffd} REDACTED \n"), true));
+    assert_eq!((output.stdout.lossy, output.redactions), (false, 2));
     assert_eq!(stderr.bytes, 44, "what was received");
     assert_eq!(flags(&env.finished("r2").await), (false, false));
 }
@@ -55,7 +58,7 @@ async fn the_operators_own_token_is_masked_even_where_the_policy_masks_nothing()
 
 #[tokio::test]
 async fn a_secret_that_the_cap_cuts_through_is_masked() {
-    let env = with_policy(json!({"limits": {"output": 30}})).await;
+    let env = with_policy(json!({"limits": {"output": 30}, "output": {"onLimit": "Kill"}})).await;
     env.bash("r1", "s1", &format!("echo 'the token: {} and so on'; sleep 20", token())).await;
     let run = env.finished("r1").await;
     assert_eq!(reason(&run), "OutputLimitExceeded", "{}", message(&run));

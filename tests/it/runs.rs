@@ -1,5 +1,6 @@
 //! What becomes of a Run.
 
+use api::execution_policy::OnLimit;
 use serde_json::json;
 
 use test_support::{
@@ -85,18 +86,40 @@ async fn ten_megabytes_of_output_never_make_the_operator_hold_more_than_the_cap(
     env.finished("warm").await;
     let pid = env.operator.as_ref().unwrap().pid();
     let before = peak_resident(pid);
-    env.bash("r1", "s1", "yes 0123456789abcde | head -c 10000000").await;
-    let run = env.finished("r1").await;
+    let kills = format!("kills-{}", env.id);
+    env.policy(&kills, json!({"output": {"onLimit": "Kill"}})).await;
+    let command = "yes 0123456789abcde | head -c 10000000; echo the end; exit 3";
+    env.bash("r1", "s1", command).await;
+    let spec = json!({"session": {"name": "s1"}, "policyRef": {"name": kills}, "bash": {"command": command}});
+    env.run("r2", spec).await;
+    let (truncated, killed) = (env.finished("r1").await, env.finished("r2").await);
     let grown = peak_resident(pid) - before;
-    assert_eq!((phase(&run), reason(&run)), ("Failed", "OutputLimitExceeded"));
-    let output = run.status.unwrap().output.unwrap();
-    assert!(output.truncated && output.stored);
-    let kept = output.stdout.text.unwrap();
-    assert_eq!(kept.len(), 65_536);
-    assert!(kept.starts_with("0123456789abcde\n"), "the head is kept");
-    assert!(output.stdout.bytes > 65_536);
-    // The cap, the frames in flight and the status that is written: far from ten megabytes.
-    assert!(grown < 4096, "resident memory grew by {grown} KiB");
+    // The command runs on, and its last words are what a person looks for.
+    assert_eq!((phase(&truncated), reason(&truncated)), ("Failed", "NonZeroExit"), "{}", message(&truncated));
+    assert_eq!((phase(&killed), reason(&killed)), ("Failed", "OutputLimitExceeded"));
+    for run in [truncated, killed] {
+        let runs_on = reason(&run) == "NonZeroExit";
+        let status = run.status.unwrap();
+        let output = status.output.unwrap();
+        assert!(output.truncated && output.stored && !output.incomplete);
+        let kept = output.stdout.text.unwrap();
+        assert!(kept.starts_with("0123456789abcde\n") && kept.len() <= 65_536, "{}", kept.len());
+        let on_limit = status.execution.unwrap().on_limit;
+        if runs_on {
+            assert_eq!((on_limit, output.stdout.bytes), (Some(OnLimit::Truncate), 10_000_008), "all was counted");
+            assert!(kept.ends_with("0123456789abcde\nthe end\n") && kept.len() > 65_000, "{}", kept.len());
+            let left = kept.lines().find(|line| line.starts_with("[sprite-operator: ")).unwrap();
+            let left: u64 = left.split(' ').nth(1).unwrap().parse().unwrap();
+            let shown =
+                kept.lines().filter(|line| !line.starts_with('[')).map(|line| line.len() as u64 + 1).sum::<u64>();
+            assert!(left.abs_diff(10_000_008 - shown) <= 1, "{left} are left out, {shown} shown");
+        } else {
+            assert_eq!((on_limit, kept.len()), (Some(OnLimit::Kill), 65_536), "the head is kept");
+            assert!(output.stdout.bytes > 65_536);
+        }
+    }
+    // The cap, the frames in flight and the status that is written, twice: far from ten megabytes.
+    assert!(grown < 2 * 4096, "resident memory grew by {grown} KiB");
 }
 
 /// What the guest sends is bounded by the runner; a runner that code in the session forged sends without end.
@@ -120,7 +143,8 @@ async fn what_a_forged_runner_sends_never_makes_the_operator_hold_more_than_the_
         // It says to have started, and no guard says so.
         assert_eq!((phase(&run), reason(&run)), ("Unknown", "OutcomeUnknown"), "{}", message(&run));
         let output = run.status.unwrap().output.unwrap();
-        assert_eq!(output.stdout.text.unwrap().len(), 65_536, "the head is kept");
+        let kept = output.stdout.text.unwrap().len();
+        assert!((40_000..=65_536).contains(&kept), "{kept}: the head is kept");
         assert!(output.stdout.bytes > 10_000_000, "{} bytes came", output.stdout.bytes);
     }
     let grown = peak_resident(pid) - before;

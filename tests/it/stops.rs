@@ -173,7 +173,7 @@ async fn every_refusal_has_its_reason_says_what_to_do_and_starts_nothing() {
 async fn a_run_may_tighten_by_a_policy_of_its_own() {
     let env = TestEnv::new().await;
     let tight = format!("tight-{}", env.id);
-    env.policy(&tight, json!({"limits": {"output": "4"}})).await;
+    env.policy(&tight, json!({"limits": {"output": "4"}, "output": {"onLimit": "Kill"}})).await;
     env.ready_session("s1").await;
     let spec = json!({"session": {"name": "s1"}, "policyRef": {"name": tight}, "bash": {"command": "printf 123456"}});
     env.run("r1", spec).await;

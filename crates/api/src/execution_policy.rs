@@ -17,7 +17,7 @@ pub use environment::{Commands, EnvVar, Environment};
 pub use lifecycle::{DestroyOrReport, FinishOrKill, KillOrKeep, Lifecycle, ReplaceOrRelock};
 pub use limits::{Limits, Resources};
 pub use quota::{ConcurrentRuns, DenyOrQueue, Quota, RunsPerDay};
-pub use record::{AuditEvents, AuditFailure, AuditPolicy, Containment, OutputPolicy, Probe, Redact};
+pub use record::{AuditEvents, AuditFailure, AuditPolicy, Containment, OnLimit, OutputPolicy, Probe, Redact};
 #[cfg(feature = "kube")]
 pub use status::{EffectiveEgress, EgressRule, ExecutionPolicyStatus};
 

@@ -69,6 +69,7 @@ pub struct RunSpec {
     pub policy_ref: Option<PolicyRef>,
     /// Run a bash script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "kube", x_kube(validation = Rule::new("!(has(self.stdin) && has(self.stdinBase64))").message("write at most one of stdin, stdinBase64")))]
     pub bash: Option<Bash>,
     /// Write a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,6 +187,10 @@ pub struct Bash {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "stdin_schema")]
     pub stdin: Option<String>,
+    /// What the script reads from stdin, as base64 (RFC 4648, with padding): for bytes that are no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "stdin_base64_schema")]
+    pub stdin_base64: Option<String>,
 }
 
 fn command_schema(_: &mut SchemaGenerator) -> Schema {
@@ -196,6 +201,14 @@ fn cwd_schema(_: &mut SchemaGenerator) -> Schema {
 }
 fn stdin_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": bounds::STDIN})
+}
+
+fn stdin_base64_schema(_: &mut SchemaGenerator) -> Schema {
+    base64(bounds::STDIN)
+}
+
+fn base64(bytes: u64) -> Schema {
+    json_schema!({"type": "string", "maxLength": bytes.div_ceil(3) * 4, "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})
 }
 
 fn path_schema(_: &mut SchemaGenerator) -> Schema {
@@ -217,7 +230,7 @@ pub struct WriteFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "base64_schema")]
     pub content_base64: Option<String>,
-    /// Permissions as an octal string, such as "0644". Absent: "0644".
+    /// Permissions of a file that is made, as an octal string such as "0644". Absent: "0644". One that is there keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "mode_schema")]
     pub mode: Option<String>,
@@ -227,7 +240,7 @@ fn content_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": bounds::WRITE})
 }
 fn base64_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": bounds::WRITE.div_ceil(3) * 4, "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})
+    base64(bounds::WRITE)
 }
 fn mode_schema(_: &mut SchemaGenerator) -> Schema {
     // Longer than any mode, so that a wrong one is refused for its form.
@@ -241,7 +254,7 @@ pub struct ReadFile {
     /// A file: relative to /workspace, or absolute under it.
     #[schemars(schema_with = "path_schema")]
     pub path: String,
-    /// Bytes to skip.
+    /// Bytes to skip. Beyond the end of the file nothing is read.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_099_511_627_776i64))]
     pub offset: i64,
@@ -262,7 +275,7 @@ pub struct EditFile {
     /// A file: relative to /workspace, or absolute under it.
     #[schemars(schema_with = "path_schema")]
     pub path: String,
-    /// What stands there; must occur exactly once unless replaceAll. At most 64Ki.
+    /// What stands there; must occur exactly once unless replaceAll. At most 64Ki. The file has at most 16Mi.
     #[schemars(length(min = 1, max = 65_536))]
     pub old_text: String,
     /// What shall stand there. At most 64Ki.

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
     conditions::Conditions,
-    execution_policy::Redact,
+    execution_policy::{OnLimit, Redact},
     reasons::{Evidence, RunPhase, RunReason},
     values::GoDuration,
 };
@@ -149,6 +149,10 @@ pub struct Execution {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Redact")]
     pub redact: Option<Redact>,
+    /// What happens where it passes the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OnLimit")]
+    pub on_limit: Option<OnLimit>,
     /// When the end was known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
@@ -160,7 +164,7 @@ pub struct Execution {
     pub evidence: Option<Evidence>,
 }
 
-/// What the command wrote.
+/// What the command wrote, or what was read of the file.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Output {
@@ -168,10 +172,12 @@ pub struct Output {
     pub stdout: Stream,
     /// Standard error.
     pub stderr: Stream,
-    /// Something was cut off at the policy's cap.
+    /// Something was left out: past the policy's limits.output, or for want of room in the object.
     pub truncated: bool,
     /// Something was masked.
     pub redacted: bool,
+    /// How many secrets were masked.
+    pub redactions: u64,
     /// Something may be missing: the connection was lost.
     pub incomplete: bool,
     /// False: the output did not fit into the object.
@@ -185,17 +191,19 @@ impl Default for Output {
             stderr: Stream::default(),
             truncated: false,
             redacted: false,
+            redactions: 0,
             incomplete: false,
             stored: true,
         }
     }
 }
 
-/// One output stream: as text, or as base64 where it is not UTF-8 or the object has no room for the text.
+/// One output stream: as text; as base64 where it is not UTF-8, with lossy text beside it; or as base64 where the object has no
+/// room for the text.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Stream {
-    /// The bytes as UTF-8 text.
+    /// The bytes as UTF-8 text. Where they are none (lossy), U+FFFD stands for what is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 131_072))]
     pub text: Option<String>,
@@ -203,7 +211,10 @@ pub struct Stream {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 174_764))]
     pub base64: Option<String>,
-    /// How many bytes were received.
+    /// The text is not exact; base64 is, unless the object has no room for both.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lossy: bool,
+    /// How many bytes the command wrote; of a file, how many were read.
     pub bytes: u64,
 }
 
@@ -211,10 +222,10 @@ pub struct Stream {
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct FileResult {
-    /// Its path.
+    /// Its absolute path.
     #[schemars(length(max = 4096))]
     pub path: String,
-    /// Its size.
+    /// Its size afterwards, in bytes: also of one that was read in part.
     pub bytes: u64,
 }
 

@@ -5,8 +5,6 @@
 
 /// In `spec` of an `ExecutionPolicy`: fields, each with all below it.
 pub const WITHOUT_EFFECT: &[&str] = &[
-    "limits.write",
-    "limits.read",
     "resources",
     "lifecycle.persistent",
     "lifecycle.hibernateAfter",

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod limits;
 pub mod lockdown;
 pub mod object_size;
+pub mod order;
 pub mod outcome;
 pub mod output;
 pub mod path;

@@ -21,6 +21,12 @@ pub struct Limits {
     pub command: u64,
     /// Bytes of stdin.
     pub stdin: u64,
+    /// Bytes of a file that is written.
+    pub write: u64,
+    /// Bytes of a file that are read.
+    pub read: u64,
+    /// Whether a command is stopped where its output passes the limit.
+    pub stop_at_output: bool,
     /// Runs at the same time in one session.
     pub parallel_runs: u32,
 }
@@ -34,6 +40,9 @@ impl Limits {
         output: bounds::OUTPUT,
         command: bounds::COMMAND,
         stdin: bounds::STDIN,
+        write: bounds::WRITE,
+        read: bounds::READ,
+        stop_at_output: false,
         parallel_runs: bounds::PARALLEL_RUNS,
     };
 
@@ -46,6 +55,9 @@ impl Limits {
             output: self.output.min(other.output),
             command: self.command.min(other.command),
             stdin: self.stdin.min(other.stdin),
+            write: self.write.min(other.write),
+            read: self.read.min(other.read),
+            stop_at_output: self.stop_at_output || other.stop_at_output,
             parallel_runs: self.parallel_runs.min(other.parallel_runs),
         }
     }
@@ -59,11 +71,9 @@ impl Limits {
         }
     }
 
-    /// Everything in which a command of these sizes passes the limits.
-    pub fn check_sizes(&self, command: u64, stdin: u64) -> Vec<LimitError> {
-        let sizes = [("bash.command", command, self.command), ("bash.stdin", stdin, self.stdin)];
-        let over = |(field, size, limit)| (size > limit).then_some(LimitError::Size { field, size, limit });
-        sizes.into_iter().filter_map(over).collect()
+    /// How a field of this size passes its limit, if it does.
+    pub fn check_size(field: &'static str, size: u64, limit: u64) -> Option<LimitError> {
+        (size > limit).then_some(LimitError::Size { field, size, limit })
     }
 }
 
@@ -102,14 +112,17 @@ mod tests {
             output,
             command: 10,
             stdin: 10,
+            write: 10,
+            read: 10,
+            stop_at_output: false,
             parallel_runs: 4,
         }
     }
 
     #[test]
     fn no_policy_passes_these() {
-        let Limits { output, command, stdin, .. } = Limits::MAXIMA;
-        assert_eq!([output, command, stdin], [131_072, 65_536, 524_288]);
+        let Limits { output, command, stdin, write, read, .. } = Limits::MAXIMA;
+        assert_eq!([output, command, stdin, write, read], [131_072, 65_536, 524_288, 524_288, 131_072]);
     }
 
     #[test]
@@ -122,9 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn every_size_over_its_limit_is_named() {
-        assert!(limits(1, 1).check_sizes(10, 10).is_empty());
-        assert_eq!(limits(1, 1).check_sizes(11, 11).len(), 2);
+    fn a_size_over_its_limit_is_named() {
+        assert_eq!(Limits::check_size("f", 10, 10), None);
+        let error = Limits::check_size("f", 11, 10).unwrap().to_string();
+        assert_eq!(error, "f has 11 bytes, the policy allows 10: make it smaller");
     }
 
     proptest! {

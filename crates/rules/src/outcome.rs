@@ -5,6 +5,7 @@
 mod judge;
 
 use api::reasons::{Evidence, RunPhase, RunReason};
+use runner_protocol::EXIT_FILE_ESCAPE;
 
 pub use judge::{LostLockdown, Seen, Verdict, judge, lost_lockdown, needs_sweep};
 
@@ -140,6 +141,26 @@ impl Outcome {
         Self::never((RunPhase::Failed, RunReason::NotStarted), format!("the command never started: {why}"))
     }
 
+    /// The end of a file operation, by what the runner said on stderr; the codes are its own.
+    #[must_use]
+    pub fn of_file(self, done: &str, said: &str) -> Self {
+        let outcome = if self.reason == RunReason::Completed {
+            Self { message: self.message.replacen("the command exited 0", done, 1), ..self }
+        } else if self.reason == RunReason::NonZeroExit {
+            let escapes = self.exit_code == Some(EXIT_FILE_ESCAPE);
+            let (phase, reason) = if escapes {
+                (RunPhase::Denied, RunReason::PathEscape)
+            } else {
+                (RunPhase::Failed, RunReason::FileError)
+            };
+            let said = if said.is_empty() { "the file operation failed and did not say why" } else { said };
+            Self { phase, reason, message: said.to_owned(), ..self }
+        } else {
+            self
+        };
+        Self { exit_code: None, ..outcome }
+    }
+
     /// What cannot be known.
     pub fn unknown(why: &str) -> Self {
         Self::of(
@@ -217,9 +238,9 @@ pub const fn story(phase: RunPhase, was_admitted: bool) -> ConditionStatuses {
         RunPhase::Pending => (None, None),
         RunPhase::Running => (Some(true), None),
         RunPhase::Succeeded => (Some(was_admitted), Some(true)),
-        RunPhase::Failed | RunPhase::Cancelled => (Some(was_admitted), Some(false)),
+        // A file operation is also denied by what the guest finds.
+        RunPhase::Failed | RunPhase::Cancelled | RunPhase::Denied => (Some(was_admitted), Some(false)),
         RunPhase::Unknown => (Some(was_admitted), None),
-        RunPhase::Denied => (Some(false), Some(false)),
     };
     ConditionStatuses { admitted, succeeded, finished: phase.is_terminal() }
 }

@@ -8,7 +8,7 @@ use runner_protocol::{Cause, Record};
 use super::{
     environment, object_size,
     outcome::{Outcome, Seen, Verdict, judge},
-    output::{Capture, Captured, Source},
+    output::{Capture, Captured, Detail, Source, Stored, shape},
     quota::{Charge, DAY, Ledger, MAX_BUCKETS, Quota, Scope, UsageHistory},
     record::{Code, Entry, Event, Head, Principal},
     session_name::{NameError, SecretError, SessionKey, SessionSecret, sprite_labels, sprite_name, user_digest},
@@ -71,8 +71,8 @@ const SCENARIOS: &[(&str, fn())] = &[
     }),
     ("6.14", || {
         let captured = captured(64, &[b"\xc3"]);
-        assert_eq!(captured.stdout.base64.as_deref(), Some("ww=="));
-        assert_eq!(captured.stdout.bytes, 1);
+        assert_eq!((captured.stdout.base64.as_deref(), captured.stdout.bytes), (Some("ww=="), 1));
+        assert_eq!((captured.stdout.text.as_deref(), captured.stdout.lossy), (Some("\u{fffd}"), true));
     }),
     ("6.15", || {
         let utf16: Vec<u8> =
@@ -82,9 +82,8 @@ const SCENARIOS: &[(&str, fn())] = &[
     }),
     ("6.17", || {
         for c in ["<", "\"", "\\", "\u{1}", "\u{2028}"] {
-            let captured = captured(131_072, &[c.repeat(65_536).as_bytes()]);
             // What is stored where the object has no room for the text.
-            let compact = captured.compact().stdout;
+            let compact = capture(131_072, &[c.repeat(65_536).as_bytes()]).stored(Detail::Shortest).stdout;
             let stored = compact.text.or(compact.base64).unwrap();
             assert!(object_size::escaped_size(&stored) <= 131_072 / 3 * 4 + 4, "{c:?}");
             assert!(object_size::escaped_size(&stored) < object_size::STATUS_ROOM);
@@ -95,11 +94,7 @@ const SCENARIOS: &[(&str, fn())] = &[
     ("6.33", || assert_eq!(ended(127), (RunPhase::Failed, RunReason::NonZeroExit, Some(127)))),
     ("6.36", || assert_eq!(text(&captured(64, &[b"no newline"])), "no newline")),
     ("6.37", || {
-        let mut capture = Capture::unmarked(1000);
-        for _ in 0..160 {
-            capture.push(Source::Stdout, &[b'a'; 65_536]);
-        }
-        let captured = capture.finish(&Redactor::default());
+        let captured = captured(1000, &[[b'a'; 65_536].as_slice(); 160]);
         assert!(captured.truncated && text(&captured).len() == 1000 && captured.stdout.bytes == 160 * 65_536);
     }),
     ("7.01", || assert_eq!((used_by("alice", "alice"), user_digest("alice").len()), (1, 32))),
@@ -214,15 +209,19 @@ fn ended(code: u8) -> (RunPhase, RunReason, Option<u8>) {
     (phase, reason, exit_code)
 }
 
-fn captured(cap: u64, chunks: &[&[u8]]) -> Captured {
-    let mut capture = Capture::unmarked(cap);
+fn capture(cap: u64, chunks: &[&[u8]]) -> Captured {
+    let mut capture = Capture::unmarked(shape(cap, true));
     for chunk in chunks {
         capture.push(Source::Stdout, chunk);
     }
     capture.finish(&Redactor::default())
 }
 
-fn text(captured: &Captured) -> &str {
+fn captured(cap: u64, chunks: &[&[u8]]) -> Stored {
+    capture(cap, chunks).stored(Detail::Whole)
+}
+
+fn text(captured: &Stored) -> &str {
     captured.stdout.text.as_deref().unwrap()
 }
 

@@ -3,12 +3,22 @@
 //! Computed from stable inputs, so that "create" can mean "create or adopt exactly mine". Must not read the secret from
 //! anywhere: it is handed in.
 
+use api::run::SessionSelector;
 use hmac::{KeyInit, Mac, SimpleHmac};
 use secrecy::{ExposeSecret, SecretBox};
 use sha3::{Digest, Sha3_256};
 use thiserror::Error;
 
 use super::egress::hex;
+
+/// Name of the session that a Run with this UID selects.
+pub fn selected(selector: &SessionSelector, run_uid: &str) -> String {
+    match (&selector.name, &selector.drive, &selector.conversation) {
+        (Some(name), _, _) => name.clone(),
+        (None, Some(drive), Some(conversation)) => conversation_session(drive, conversation),
+        (None, _, _) => run_session(run_uid),
+    }
+}
 
 /// Shortest usable secret, in bytes: the security level of SHA3-256.
 pub const SECRET_MIN: usize = 32;

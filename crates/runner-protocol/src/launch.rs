@@ -2,13 +2,13 @@
 //!
 //! Arguments: `so-run UID NONCE TIMEOUT_MS CAP LOOKAHEAD FLAGS LIVE VARIABLES HEADER_BYTES SCRIPT_BYTES`. Stdin, in this order:
 //! the header, that is the UIDs of LIVE Runs that are not terminal, VARIABLES times `K=V` and the working directory, each with
-//! a NUL behind it; the script (exactly `SCRIPT_BYTES`); then the script's stdin.
+//! a NUL behind it; the script, or the file operation (exactly `SCRIPT_BYTES`); then the script's stdin.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-use super::{RUN, is_plain};
+use super::{RUN, capture::Shape, file::FileOperation, is_plain};
 
 /// The longest header and script that the runner takes, in bytes: far above what the schema allows.
 const INPUT_MAX: usize = 16 << 20;
@@ -16,6 +16,18 @@ const INPUT_MAX: usize = 16 << 20;
 const KILL_LEFTOVERS: char = 'k';
 /// The flag: the script is stopped when its output passes the cap.
 const STOP_AT_CAP: char = 'c';
+
+/// The flag: a file operation comes in the place of a script.
+const IS_FILE: char = 'f';
+
+/// What is executed.
+#[derive(Debug, Clone, Copy)]
+pub enum Task<'a> {
+    /// A script of bash.
+    Script(&'a str),
+    /// A file operation of the runner's own.
+    File(&'a FileOperation),
+}
 
 /// The exec of a Run.
 #[derive(Debug, Clone)]
@@ -42,8 +54,8 @@ pub struct Launch<'a> {
     pub environment: &'a [(String, String)],
     /// Working directory, absolute.
     pub directory: &'a str,
-    /// The script.
-    pub script: &'a str,
+    /// What is executed.
+    pub task: Task<'a>,
     /// The script's stdin.
     pub stdin: &'a [u8],
 }
@@ -63,12 +75,21 @@ impl Launch<'_> {
     /// The argument array and the bytes of stdin.
     pub fn encode(&self) -> Result<(Vec<String>, Vec<u8>), LaunchError> {
         let Self { runner, uid, nonce, timeout, cap, lookahead, kill_leftovers, stop_at_cap, .. } = *self;
-        let Self { live, environment, directory, script, stdin, .. } = *self;
+        let Self { live, environment, directory, task, stdin, .. } = *self;
         if !is_plain(uid) || !is_plain(nonce) || !live.iter().all(|uid| is_plain(uid)) {
             return Err(LaunchError::Mark);
         }
         let nul = |text: &str| text.contains('\0');
-        if nul(script) || nul(directory) || environment.iter().any(|(n, v)| nul(n) || nul(v)) {
+        let encoded;
+        let (script, is_file) = match task {
+            Task::Script(script) if nul(script) => return Err(LaunchError::Nul),
+            Task::Script(script) => (script.as_bytes(), false),
+            Task::File(operation) => {
+                encoded = operation.encode();
+                (encoded.as_slice(), true)
+            }
+        };
+        if nul(directory) || environment.iter().any(|(n, v)| nul(n) || nul(v)) {
             return Err(LaunchError::Nul);
         }
         let mut input = Vec::with_capacity(script.len() + stdin.len() + 1024);
@@ -86,13 +107,14 @@ impl Launch<'_> {
         }
         field(&[directory]);
         let header = input.len();
-        input.extend_from_slice(script.as_bytes());
+        input.extend_from_slice(script);
         input.extend_from_slice(stdin);
         let flag = |set: bool, letter| set.then_some(letter);
         let flags: String = ['-']
             .into_iter()
             .chain(flag(kill_leftovers, KILL_LEFTOVERS))
             .chain(flag(stop_at_cap, STOP_AT_CAP))
+            .chain(flag(is_file, IS_FILE))
             .collect();
         let argv = [
             runner.to_owned(),
@@ -129,6 +151,8 @@ pub struct Arguments {
     pub kill_leftovers: bool,
     /// Whether the script is stopped at the cap.
     pub stop_at_cap: bool,
+    /// Whether a file operation comes in the place of a script.
+    pub is_file: bool,
     live: usize,
     variables: usize,
     header: usize,
@@ -154,11 +178,17 @@ impl Arguments {
             lookahead: lookahead.parse().ok()?,
             kill_leftovers: flags.contains(KILL_LEFTOVERS),
             stop_at_cap: flags.contains(STOP_AT_CAP),
+            is_file: flags.contains(IS_FILE),
             live: length(live)?,
             variables: length(variables)?,
             header: length(header)?,
             script: length(script)?,
         })
+    }
+
+    /// What is kept of its output.
+    pub const fn shape(&self) -> Shape {
+        Shape { cap: self.cap, lookahead: self.lookahead, head_only: self.stop_at_cap }
     }
 
     /// How many bytes of stdin come before the script's own.
@@ -176,7 +206,7 @@ pub struct Input {
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
     /// Working directory.
     pub directory: Vec<u8>,
-    /// The script.
+    /// The script, or the file operation.
     pub script: Vec<u8>,
 }
 
@@ -208,7 +238,7 @@ impl Input {
             environment: environment.collect::<Option<_>>()?,
             directory,
             // An argument of bash ends at NUL.
-            script: Some(script.to_vec()).filter(|script| !script.contains(&0))?,
+            script: Some(script.to_vec()).filter(|script| arguments.is_file || !script.contains(&0))?,
         })
     }
 }

@@ -4,15 +4,18 @@
 //! arguments travel in a URL.
 
 pub mod answer;
+pub mod capture;
+pub mod file;
 pub mod launch;
-pub mod meter;
 pub mod record;
 pub mod stdout;
 
 pub use answer::{Fence, Guard, State};
-pub use launch::{Arguments, Input, Launch, LaunchError};
-pub use meter::{Kept, Meter, Source};
-pub use record::{Cause, Counts, Record};
+pub use capture::{Capture, Counts, Meter, Parts, Shape, Source};
+pub use file::{FileOperation, FileReport};
+pub use launch::{Arguments, Input, Launch, LaunchError, Task};
+
+pub use record::{Cause, Record};
 pub use stdout::Stdout;
 
 /// The first argument of a Run's runner, by which its exec session is found; the UID follows.
@@ -21,6 +24,8 @@ pub const RUN: &str = "so-run";
 pub const SUPERVISE: &str = "so-supervise";
 /// The first argument of what becomes the script's bash. Only the supervisor starts it.
 pub const EXEC: &str = "so-exec";
+/// The first argument of what does a file operation. Only the supervisor starts it.
+pub const FILE: &str = "so-file";
 /// Installs the runner: HASH NONCE WORKSPACE.
 pub const INSTALL: &str = "so-install";
 /// Keeps a Run from starting for ever, ends what is left of it, and prints its [`Guard`]: UID.
@@ -61,6 +66,10 @@ pub const EXIT_INPUT_CUT: u8 = 93;
 pub const EXIT_CANNOT_START: u8 = 94;
 /// Exit code: the arguments are not of this protocol, or an installation failed.
 pub const EXIT_USAGE: u8 = 95;
+/// Exit code of a file operation: it failed; stderr says why, in the system's words.
+pub const EXIT_FILE_ERROR: u8 = 1;
+/// Exit code of a file operation: a link leads out of the workspace.
+pub const EXIT_FILE_ESCAPE: u8 = 2;
 /// What a shell, and the platform, answer for a file that cannot be executed.
 pub const EXIT_NOT_EXECUTABLE: u8 = 126;
 /// What a shell, and the platform, answer for a file that is not there.

@@ -1,11 +1,14 @@
 //! The record of an end: one line, in the guard and, behind `so-ended UID `, as the last bytes of the runner's stdout.
 //!
 //! Valid only when complete, with its newline. Version 1:
-//! `1 code=0 by=script ran=12 ended=0 left=0 stdout=5/5 stderr=0/0`: exit code (128+n for signal n), who ended the script, how
+//! `1 code=0 by=script ran=12 ended=0 left=0 stdout=5/5/5/0 stderr=0/0/0/0`: exit code (128+n for signal n), who ended the script, how
 //! long it ran in milliseconds, how many of its background processes were ended and how many go on, and of each stream how many
-//! bytes were written and how many of them are the head that is stored. Code in the same session can forge it.
+//! bytes were written, how many of them are the head that is stored, how many were sent as they came, and how many are the tail
+//! that is stored. Code in the same session can forge it.
 
 use std::{fmt, time::Duration};
+
+use super::capture::Counts;
 
 /// The longest line that can be a record with its prefix, in bytes.
 pub const LINE_MAX: usize = 512;
@@ -51,15 +54,6 @@ impl Cause {
     }
 }
 
-/// Bytes of one stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// How many the script wrote.
-    pub written: u64,
-    /// How many of them are the head that is stored.
-    pub head: u64,
-}
-
 /// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
@@ -87,7 +81,7 @@ impl fmt::Display for Record {
         write!(f, "{VERSION} code={code} by={by} ran={ran} ended={ended} left={remaining}")?;
         for (name, counts) in [("stdout", stdout), ("stderr", stderr)] {
             match counts {
-                Some(Counts { written, head }) => write!(f, " {name}={written}/{head}")?,
+                Some(Counts { written, head, sent, tail }) => write!(f, " {name}={written}/{head}/{sent}/{tail}")?,
                 None => write!(f, " {name}=?")?,
             }
         }
@@ -135,9 +129,10 @@ fn counts(text: &str) -> Option<Option<Counts>> {
     if text == "?" {
         return Some(None);
     }
-    let (written, head) = text.split_once('/')?;
-    let counts = Counts { written: written.parse().ok()?, head: head.parse().ok()? };
-    (counts.head <= counts.written).then_some(Some(counts))
+    let numbers: Vec<u64> = text.split('/').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    let [written, head, sent, tail] = numbers.as_slice() else { return None };
+    let counts = Counts { written: *written, head: *head, sent: *sent, tail: *tail };
+    counts.is_sound().then_some(Some(counts))
 }
 
 fn shell(code: &str, began: &str, ended: &str) -> Option<Record> {
@@ -169,7 +164,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_whatever_ended_it() {
         for by in Cause::ALL {
-            for stdout in [None, Some(Counts { written: u64::MAX, head: 65536 })] {
+            for stdout in [None, Some(Counts { written: u64::MAX, head: 65536, sent: u64::MAX - 1, tail: 7 })] {
                 let record = record(by, stdout);
                 let line = format!("{record}\n");
                 assert_eq!(Record::parse(&line), Some(record), "{line}");
@@ -182,14 +177,15 @@ mod tests {
     }
 
     #[rstest]
-    #[case::code_beyond_a_byte("1 code=300 by=script ran=1 ended=0 left=0 stdout=0/0 stderr=0/0\n")]
-    #[case::unknown_cause("1 code=0 by=magic ran=1 ended=0 left=0 stdout=0/0 stderr=0/0\n")]
-    #[case::another_version("2 code=0 by=script ran=1 ended=0 left=0 stdout=0/0 stderr=0/0\n")]
-    #[case::more_words("1 code=0 by=script ran=1 ended=0 left=0 stdout=0/0 stderr=0/0 x=1\n")]
-    #[case::other_order("1 by=script code=0 ran=1 ended=0 left=0 stdout=0/0 stderr=0/0\n")]
-    #[case::a_head_longer_than_all("1 code=0 by=script ran=1 ended=0 left=0 stdout=1/2 stderr=0/0\n")]
-    #[case::negative("1 code=0 by=script ran=-1 ended=0 left=0 stdout=0/0 stderr=0/0\n")]
-    #[case::two_lines("1 code=0 by=script ran=1 ended=0 left=0 stdout=0/0 stderr=0/0\n\n")]
+    #[case::code_beyond_a_byte("1 code=300 by=script ran=1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0\n")]
+    #[case::unknown_cause("1 code=0 by=magic ran=1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0\n")]
+    #[case::another_version("2 code=0 by=script ran=1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0\n")]
+    #[case::more_words("1 code=0 by=script ran=1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0 x=1\n")]
+    #[case::other_order("1 by=script code=0 ran=1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0\n")]
+    #[case::a_head_longer_than_all("1 code=0 by=script ran=1 ended=0 left=0 stdout=1/2/2/0 stderr=0/0\n")]
+    #[case::two_counts("1 code=0 by=script ran=1 ended=0 left=0 stdout=1/1 stderr=0/0/0/0\n")]
+    #[case::negative("1 code=0 by=script ran=-1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0\n")]
+    #[case::two_lines("1 code=0 by=script ran=1 ended=0 left=0 stdout=0/0/0/0 stderr=0/0/0/0\n\n")]
     #[case::nothing("")]
     #[case::shell_code("300 1.0 2.0\n")]
     #[case::shell_clock("0 -inf 2.0\n")]

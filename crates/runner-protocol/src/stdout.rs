@@ -89,10 +89,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::record::{Cause, Counts};
+    use crate::{capture::Counts, record::Cause};
 
     fn record() -> Record {
-        let counts = Some(Counts { written: 9, head: 9 });
+        let counts = Some(Counts::whole(9));
         let ran = std::time::Duration::from_millis(1);
         Record { code: 0, by: Cause::Script, ran, ended: 0, remaining: 0, stdout: counts, stderr: counts }
     }

@@ -111,6 +111,10 @@ fn start(
     // In a file of its own, and in no argument: `pkill -f` of a script would find its supervisor by the script's words.
     let script = rustix::fs::memfd_create("script", MemfdFlags::CLOEXEC)?;
     let mut script = File::from(script);
+    if arguments.is_file {
+        // Where the operation's path begins.
+        script.write_all(&[input.directory.as_slice(), b"\0"].concat())?;
+    }
     script.write_all(&input.script)?;
     let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let mut command = Command::new(processes::OWN_EXE);
@@ -119,6 +123,7 @@ fn start(
         &arguments.uid,
         &arguments.timeout.as_millis().to_string(),
         if arguments.kill_leftovers { supervisor::KILL_LEFTOVERS } else { "-" },
+        if arguments.is_file { supervisor::IS_FILE } else { "-" },
     ]);
     command.env_clear();
     command.envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

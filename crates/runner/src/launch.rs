@@ -1,12 +1,13 @@
-//! Starts the script: this program again, in a new session, which then becomes bash. Must not pass settings of the runner on.
+//! Starts the script: this program again, in a new session, which then becomes bash, or does a file operation itself. Must not pass settings of the runner on.
 
 use std::{
     ffi::OsString,
+    fs::File,
     os::unix::process::CommandExt as _,
     process::{Command, Stdio},
 };
 
-use runner_protocol::{EXEC, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_USAGE};
+use runner_protocol::{EXEC, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_USAGE, FILE};
 
 use crate::{processes, signals};
 
@@ -15,6 +16,14 @@ pub fn start(script: &OsString, streams: [Stdio; 3]) -> std::io::Result<rustix::
     let [stdin, stdout, stderr] = streams;
     let child =
         Command::new(processes::OWN_EXE).arg(EXEC).arg(script).stdin(stdin).stdout(stdout).stderr(stderr).spawn()?;
+    processes::pid_of(&child)
+}
+
+/// Starts what does a file operation: this program again, which reads it as its stdin. Returns its process.
+pub fn start_file(operation: File, streams: [Stdio; 2]) -> std::io::Result<rustix::process::Pid> {
+    let [stdout, stderr] = streams;
+    let mut command = Command::new(processes::OWN_EXE);
+    let child = command.arg(FILE).stdin(Stdio::from(operation)).stdout(stdout).stderr(stderr).spawn()?;
     processes::pid_of(&child)
 }
 

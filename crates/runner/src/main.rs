@@ -3,12 +3,13 @@
 //! One static program, started by the operator for a Run (`so-run`), for its own questions (`so-fence`, `so-sweep`, `so-state`)
 //! and to install itself (`so-install`). A Run has two processes of it: the *front* is the exec's own, relays and keeps output;
 //! the *supervisor* starts the script and keeps its time. Both are child subreapers, the supervisor below the front, so that
-//! whichever is killed, the other ends the script and writes the record. Must not run a program of the guest but the script's
-//! bash, and decides nothing by the wall clock.
+//! whichever is killed, the other ends the script and writes the record. A file operation is done by a process of its own in
+//! the script's place. Must not run a program of the guest but the script's bash, and decides nothing by the wall clock.
 
 mod ask;
 mod channel;
 mod clock;
+mod file;
 mod front;
 mod install;
 mod keep_awake;
@@ -22,7 +23,7 @@ mod supervisor;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use runner_protocol::{EXEC, EXIT_USAGE, FENCE, INSTALL, RUN, STATE, SUPERVISE, SWEEP};
+use runner_protocol::{EXEC, EXIT_USAGE, FENCE, FILE, INSTALL, RUN, STATE, SUPERVISE, SWEEP};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let code = match (word.to_str(), words.as_slice()) {
         (Some(RUN), words) => front::run(words),
         (Some(SUPERVISE), words) => supervisor::supervise(words),
+        (Some(FILE), []) => file::run(),
         (Some(INSTALL), [hash, nonce, workspace]) => install::install(hash, nonce, workspace),
         (Some(FENCE), [uid]) => ask::fence(uid),
         (Some(SWEEP), [uid]) => ask::sweep(uid),

@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use runner_protocol::{Meter, Source};
+use runner_protocol::{Capture, Source};
 
 /// How much waits for a caller that does not read.
 const BACKLOG: usize = 1 << 20;
@@ -90,7 +90,7 @@ impl<'a> Relay<'a> {
     }
 
     /// Reads once.
-    pub fn read(&mut self, meter: &mut Meter, buffer: &mut Vec<u8>) {
+    pub fn read(&mut self, capture: &mut Capture, buffer: &mut Vec<u8>) {
         let Some(from) = self.from.as_ref() else { return };
         buffer.resize(CHUNK, 0);
         let read = match rustix::io::read(from.as_fd(), buffer.as_mut_slice()) {
@@ -103,8 +103,17 @@ impl<'a> Relay<'a> {
             self.from = None;
             return;
         };
-        let kept = meter.take(self.source, read);
-        let bytes = buffer.get(..kept.head + kept.ahead).unwrap_or_default();
+        let chunk = buffer.get(..read).unwrap_or_default();
+        let now = capture.take(self.source, chunk);
+        self.keep(chunk.get(..now).unwrap_or_default());
+    }
+
+    /// Keeps what belongs behind everything that was read, and passes it on.
+    pub fn end(&mut self, rest: &[u8]) {
+        self.keep(rest);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
         // A full disk cuts the spool short; the record tells how much there was.
         if self.spool.as_mut().is_some_and(|spool| spool.write_all(bytes).is_err()) {
             self.spool = None;

@@ -1,6 +1,6 @@
 //! The supervisor: starts the script, keeps its time, and ends it with all that it started.
 //!
-//! Words: `so-supervise UID TIMEOUT_MS FLAGS`; its environment and working directory are the script's, its stdin the channel to
+//! Words: `so-supervise UID TIMEOUT_MS LEFTOVERS KIND`; its environment and working directory are the script's, its stdin the channel to
 //! the front. Must not hold an end of the script's pipes: the front would never see theirs.
 
 use std::{
@@ -40,13 +40,15 @@ const TERMINATED: u8 = 143;
 pub const KILLED: u8 = 137;
 /// The word that stands for [`runner_protocol::Arguments::kill_leftovers`].
 pub const KILL_LEFTOVERS: &str = "kill-leftovers";
+/// The word that stands for [`runner_protocol::Arguments::is_file`].
+pub const IS_FILE: &str = "file";
 
 /// Supervises, until the record is written.
 pub fn supervise(words: &[&str]) -> u8 {
-    let [uid, timeout, flags] = words else { return EXIT_USAGE };
+    let [uid, timeout, leftovers, kind] = words else { return EXIT_USAGE };
     let (true, Ok(timeout)) = (is_plain(uid), timeout.parse().map(Duration::from_millis)) else { return EXIT_USAGE };
     let Ok(front) = take_channel() else { return EXIT_USAGE };
-    let started = begin(&front);
+    let started = begin(&front, *kind == IS_FILE);
     let (script, signals, timer) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -56,7 +58,7 @@ pub fn supervise(words: &[&str]) -> u8 {
     };
     let began = clock::now();
     channel::send(&front, &Message::Started(began));
-    let kill_leftovers = *flags == KILL_LEFTOVERS;
+    let kill_leftovers = *leftovers == KILL_LEFTOVERS;
     let supervisor =
         Supervisor { uid, front, signals, timer, script, began, timeout, kill_leftovers, cause: None, code: None };
     supervisor.run();
@@ -70,7 +72,7 @@ fn take_channel() -> std::io::Result<OwnedFd> {
     Ok(channel)
 }
 
-fn begin(front: &OwnedFd) -> std::io::Result<(Pid, Signals, Timer)> {
+fn begin(front: &OwnedFd, is_file: bool) -> std::io::Result<(Pid, Signals, Timer)> {
     let signals = Signals::block()?;
     // A signal to the front's group is not for the supervisor.
     rustix::process::setsid()?;
@@ -80,10 +82,15 @@ fn begin(front: &OwnedFd) -> std::io::Result<(Pid, Signals, Timer)> {
     let Some((Message::Begin, descriptors)) = channel::receive(front) else { return Err(no_begin()) };
     let [stdin, stdout, stderr, script]: [OwnedFd; channel::DESCRIPTORS] =
         descriptors.try_into().map_err(|_| no_begin())?;
-    let (mut script, mut text) = (File::from(script), Vec::new());
+    let mut script = File::from(script);
     script.rewind()?;
-    script.read_to_end(&mut text)?;
-    let script = launch::start(&OsString::from_vec(text), [stdin, stdout, stderr].map(Stdio::from))?;
+    let script = if is_file {
+        launch::start_file(script, [stdout, stderr].map(Stdio::from))?
+    } else {
+        let mut text = Vec::new();
+        script.read_to_end(&mut text)?;
+        launch::start(&OsString::from_vec(text), [stdin, stdout, stderr].map(Stdio::from))?
+    };
     Ok((script, signals, timer))
 }
 

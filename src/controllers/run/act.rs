@@ -13,6 +13,7 @@ use super::{
         place::{RecoveryRequest, RecoveryWindow, SeenBefore},
         proved::Proved,
         start,
+        work::Work,
     },
     finish::{End, finish},
     observed::Observed,
@@ -80,6 +81,8 @@ pub async fn act(context: &Arc<Context>, o: Observed, plan: Plan, proved: Option
         Plan::Release => match finalizer::remove(&api, o.run.as_ref(), RUN_FINALIZER).await {
             Ok(()) => {
                 context.executions.forget(&o.key.uid);
+                context.queue.leave(&o.key.uid);
+                context.wake_waiting(&o.key.namespace, &o.session_name);
                 Ok(Next::Change)
             }
             Err(error) if finalizer::is_outdated(&error) => Ok(Next::Change),
@@ -137,7 +140,9 @@ fn adopt(context: &Arc<Context>, o: &Observed, stop: Option<Stop>) -> Next {
     }
     tracing::info!(run = o.key.name, "adopting a command that somebody else started");
     let limits = place::limits(o);
-    let found = RecoveryRequest { place, limits, window: RecoveryWindow::AfterOutage, seen: SeenBefore::default() };
+    let work = Work::of_spec(&o.run.spec);
+    let found =
+        RecoveryRequest { place, limits, work, window: RecoveryWindow::AfterOutage, seen: SeenBefore::default() };
     let task = adopt::adopt(Arc::clone(context), o.key.clone(), found, receiver);
     tokio::spawn(start::run_and_report(Arc::clone(context), o.key.clone(), o.session_name.clone(), async {
         Some(task.await)

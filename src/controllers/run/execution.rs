@@ -12,3 +12,4 @@ pub mod proved;
 mod running;
 mod spool;
 pub mod start;
+pub mod work;

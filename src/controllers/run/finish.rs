@@ -2,7 +2,7 @@
 
 use api::{Run, RunStatus, names::RUN_FINALIZER};
 use kube::Api;
-use rules::{outcome::Outcome, output::Captured};
+use rules::{outcome::Outcome, output::Detail};
 
 use super::{observed::Observed, report, status};
 use crate::{
@@ -53,9 +53,10 @@ pub async fn finish(context: &Context, o: &Observed, end: End<'_>) -> Result<Nex
     }
     if matches!(end, End::Executed(_)) {
         context.executions.conclude(&o.key.uid, context.now());
-        // Its slot is free: whoever waits for one looks.
-        context.wake_waiting(&o.key.namespace, &o.session_name);
     }
+    context.queue.leave(&o.key.uid);
+    // Its slot is free, or its turn: others look whether it is theirs.
+    context.wake_waiting(&o.key.namespace, &o.session_name);
     report::announce(context, o, &new).await;
     Ok(Next::Change)
 }
@@ -74,19 +75,30 @@ fn bodies(o: &Observed, end: &End<'_>) -> Bodies {
             fallback: Some(status::least(&o.run, outcome, o.now)),
         },
         End::Executed(finished) => {
-            let compact = || {
-                let captured = finished.captured.clone().map(Captured::compact);
-                status::finished(&o.run, &Finished { captured, ..Finished::clone(finished) }, true, o.now)
-            };
-            let whole = Some(status::finished(&o.run, finished, true, o.now)).filter(|new| status::fits(&o.run, new));
-            let stored = whole.or_else(|| Some(compact()).filter(|new| status::fits(&o.run, new)));
-            let without = status::finished(&o.run, finished, false, o.now);
-            match stored {
-                Some(new) => Bodies { new, fallback: Some(without) },
+            let with = |detail| status::finished(&o.run, finished, detail, o.now);
+            let fits = |detail: &Detail| status::fits(&o.run, &with(Some(*detail)));
+            let without = with(None);
+            let detail = [Detail::Whole, Detail::Exact, Detail::Shortest].into_iter().find(fits);
+            let detail = detail.or_else(|| longest(finished, |most| fits(&Detail::Cut(most))).map(Detail::Cut));
+            match detail {
+                Some(detail) => Bodies { new: with(Some(detail)), fallback: Some(without) },
                 None => Bodies { new: without, fallback: None },
             }
         }
     }
+}
+
+/// The most bytes of output that there is room for; nothing where there is none.
+fn longest(finished: &Finished, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = (0, finished.captured.as_ref()?.length());
+    if !fits(0) {
+        return None;
+    }
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    Some(low)
 }
 
 #[derive(PartialEq, Eq)]
@@ -115,18 +127,19 @@ async fn write_less(context: &Context, o: &Observed, end: &End<'_>, less: &RunSt
 #[cfg(test)]
 mod tests {
     use api::reasons::RunPhase;
-    use rules::output::Encoded;
+    use redact::Redactor;
+    use rules::output::{Capture, Source, shape};
 
     use super::*;
     use crate::controllers::run::fixtures::{NOW, at, in_phase, named, observed};
 
-    fn executed(output: &str) -> Finished {
-        let stdout = Encoded { text: Some(output.to_owned()), base64: None, bytes: output.len() as u64 };
-        let captured =
-            Captured { stdout, stderr: Encoded::default(), over_cap: false, truncated: false, redacted: false };
+    fn executed(output: &[u8]) -> Finished {
+        let mut capture = Capture::unmarked(shape(8 << 20, true));
+        capture.push(Source::Stdout, output);
         Finished {
             outcome: Outcome::unknown("x"),
-            captured: Some(captured),
+            captured: Some(capture.finish(&Redactor::default())),
+            file: None,
             incomplete: false,
             id: None,
             finished_at: at(NOW),
@@ -134,31 +147,61 @@ mod tests {
         }
     }
 
-    /// Each end can be written with less: a Run that cannot be ended would be one that runs for ever.
+    /// decisions O-b. Each end can be written with less: a Run that cannot be ended would be one that runs for ever.
     #[test]
-    fn an_end_is_written_whole_then_shorter_then_without_output_then_with_as_little_as_ends_it() {
+    fn an_end_is_written_in_as_much_detail_as_there_is_room_for() {
         let o = observed(in_phase(named(), RunPhase::Running));
-        let stored = |status: &RunStatus| status.output.as_ref().map(|output| output.stored);
+        let text = |length: usize| "a line of 16 by\n".repeat(length / 16).into_bytes();
         let table = [
-            ("1\n".repeat(9), "text", Some(false)),
-            ("\u{1}".repeat(128 << 10), "text", Some(false)),
+            ("text", text(1 << 20), (true, false, false, false), ""),
+            ("bytes and what of them is text", vec![0xc3; 100 << 10], (true, true, true, false), ""),
+            ("bytes alone", vec![0xc3; 700 << 10], (false, true, false, false), ""),
             // Six bytes of JSON each: too long as text, and not as base64.
-            ("\u{1}".repeat(400 << 10), "base64", Some(false)),
-            ("x".repeat(2 << 20), "nothing", None),
+            ("text as base64", vec![1; 400 << 10], (false, true, false, false), "stored as base64"),
+            ("head and tail", text(2 << 20), (true, false, false, true), "the middle of it is left out"),
         ];
-        for (output, kept, fallback) in table {
+        for (name, output, (has_text, has_base64, lossy, truncated), told) in table {
             let finished = executed(&output);
             let bodies = bodies(&o, &End::Executed(&finished));
-            assert_eq!(bodies.fallback.as_ref().and_then(stored), fallback, "{kept}");
-            let stdout = bodies.new.output.unwrap().stdout;
-            let told = match (&stdout.text, &stdout.base64) {
-                (Some(_), None) => "text",
-                (None, Some(_)) => "base64",
-                _ => "nothing",
-            };
-            assert_eq!(told, kept);
-            assert_eq!(stdout.bytes, output.len() as u64, "how much there was is told");
+            let stored = bodies.new.output.clone().unwrap();
+            let stdout = &stored.stdout;
+            assert_eq!(
+                (stdout.text.is_some(), stdout.base64.is_some(), stdout.lossy),
+                (has_text, has_base64, lossy),
+                "{name}"
+            );
+            assert_eq!(
+                (stored.truncated, stored.stored, stdout.bytes),
+                (truncated, true, output.len() as u64),
+                "{name}"
+            );
+            let message = bodies.new.message.clone().unwrap();
+            assert!(message.ends_with(told) && (told.is_empty() != message.contains("no room")), "{name}: {message}");
+            assert!(status::fits(&o.run, &bodies.new), "{name}");
+            let least = bodies.fallback.unwrap().output.unwrap();
+            assert_eq!(
+                (least.stored, least.stdout.bytes, least.stdout.text),
+                (false, output.len() as u64, None),
+                "{name}"
+            );
+            if truncated {
+                let text = stdout.text.as_ref().unwrap();
+                assert!(text.len() > (1 << 20) && text.contains(" bytes left out]\n"), "{name}");
+                assert!(text.starts_with("a line") && text.ends_with("by\n"), "{name}");
+            }
         }
+        let mut full = in_phase(named(), RunPhase::Running);
+        full.metadata.annotations = Some([("a".to_owned(), "x".repeat(1_468_000))].into());
+        let o = observed(full);
+        let finished = executed(b"x");
+        let bodies = bodies(&o, &End::Executed(&finished));
+        assert!(bodies.fallback.is_none() && !bodies.new.output.unwrap().stored);
+        assert!(bodies.new.message.unwrap().ends_with("so it is not stored"));
+    }
+
+    #[test]
+    fn an_early_end_is_written_with_as_little_as_ends_it_where_there_is_no_room() {
+        let o = observed(in_phase(named(), RunPhase::Running));
         let outcome = Outcome::start_deadline("x");
         let bodies = bodies(&o, &End::Early(&outcome));
         let least = bodies.fallback.unwrap();

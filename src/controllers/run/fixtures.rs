@@ -85,6 +85,7 @@ pub fn observed(run: Run) -> Observed {
         switch: Switch::On,
         execution: None,
         in_session: 0,
+        candidates: Vec::new(),
         source: Source::Servers,
         live: Some(LiveRead::Sprite(live())),
         now: at(NOW),

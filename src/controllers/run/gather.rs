@@ -39,6 +39,7 @@ pub fn cached(context: &Context, run: Arc<Run>, key: ObjectKey) -> Observed {
         switch: *context.switch.borrow(),
         execution: context.executions.view(&key.uid),
         in_session: session.uid().map_or(0, |uid| context.executions.in_session(uid)),
+        candidates: context.candidates(&run, namespace, &session_name),
         source: Source::Caches,
         live: None,
         now: context.now(),
@@ -99,7 +100,9 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
         (policy?, own?)
     };
     let in_session = session.uid().map_or(0, |uid| context.executions.in_session(uid));
+    let candidates = context.candidates(&cached.run, &namespace, &cached.session_name);
     Ok(Observed {
+        candidates,
         session,
         session_policy,
         run_policy,

@@ -12,7 +12,7 @@ use crate::{
     policy::view::PolicyView,
 };
 use api::Run;
-use rules::session_name::{conversation_session, run_session};
+use rules::{order::Candidate, session_name};
 
 /// Everything that a decision rests on.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Observed {
     pub execution: Option<ExecutionView>,
     /// How many commands run in the session.
     pub in_session: usize,
+    /// The Runs that wait for the session, this one among them.
+    pub candidates: Vec<Candidate>,
     /// Where session, policies, tenant and switch were read.
     pub source: Source,
     /// What was read of the live Sprite, if it was.
@@ -65,10 +67,5 @@ pub enum LiveRead {
 
 /// The session that a Run wants.
 pub fn session_name(run: &Run, key: &ObjectKey) -> String {
-    let selector = &run.spec.session;
-    match (&selector.name, &selector.drive, &selector.conversation) {
-        (Some(name), _, _) => name.clone(),
-        (None, Some(drive), Some(conversation)) => conversation_session(drive, conversation),
-        (None, _, _) => run_session(&key.uid),
-    }
+    session_name::selected(&run.spec.session, &key.uid)
 }

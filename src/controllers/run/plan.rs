@@ -8,7 +8,9 @@ use rules::{
     egress::Ruleset,
     limits::Limits,
     outcome::{Outcome, Stop},
+    output::{self, Shape},
 };
+use runner_protocol::FileOperation;
 
 use crate::{
     controllers::{
@@ -110,12 +112,14 @@ pub enum Tool {
         /// The script.
         command: String,
         /// What it reads.
-        stdin: String,
+        stdin: Vec<u8>,
         /// Its working directory, absolute.
         directory: String,
         /// Its variables.
         environment: Vec<(String, String)>,
     },
+    /// A file operation.
+    File(FileOperation),
 }
 
 /// A request that was judged against its policies.
@@ -127,6 +131,25 @@ pub struct ValidatedRun {
     pub timeout: Duration,
     /// Its limits.
     pub limits: Limits,
+}
+
+impl ValidatedRun {
+    /// Bytes of output that are stored.
+    pub const fn output_limit(&self) -> u64 {
+        match &self.tool {
+            Tool::Bash { .. } => self.limits.output,
+            Tool::File(FileOperation::Read { length, .. }) => *length,
+            Tool::File(FileOperation::Write { .. } | FileOperation::Edit { .. }) => 0,
+        }
+    }
+
+    /// What is kept of what it sends.
+    pub const fn shape(&self) -> Shape {
+        match &self.tool {
+            Tool::Bash { .. } => output::shape(self.limits.output, self.limits.stop_at_output),
+            Tool::File(_) => output::file_shape(self.output_limit()),
+        }
+    }
 }
 
 /// All that a start needs.

@@ -130,6 +130,7 @@ impl World {
             switch: self.switch,
             execution: self.execution.clone(),
             in_session: self.in_session,
+            candidates: Vec::new(),
             source,
             live: None,
             now: self.time(),
@@ -200,6 +201,7 @@ impl World {
         let finished = Finished {
             outcome,
             captured: None,
+            file: None,
             incomplete: true,
             id: None,
             finished_at: self.time(),
@@ -249,7 +251,10 @@ impl World {
             Plan::Stop(stop) => self.execution = Some(ExecutionView::Running(Some(stop))),
             Plan::Conclude(finished) => {
                 let over = self.phase().is_some_and(RunPhase::is_terminal);
-                if !over && self.write(&o, status::finished(&o.run, &finished, true, self.time())) {
+                if !over
+                    && self
+                        .write(&o, status::finished(&o.run, &finished, Some(rules::output::Detail::Whole), self.time()))
+                {
                     self.execution = Some(ExecutionView::Concluded(self.time()));
                 }
             }

@@ -14,7 +14,7 @@ use api::{
     conditions::{
         ADMITTED, ConditionStatus, ConditionUpdate, Conditions, FINISHED, RECONCILING, STALLED, SUCCEEDED, cut,
     },
-    execution_policy::Redact,
+    execution_policy::{OnLimit, Redact},
     reasons::{RunPhase, RunReason},
     run_status::{Admission, Execution, Output, PolicyIdentity, SessionIdentity, SpriteIdentity, Stream},
     values::GoDuration,
@@ -22,7 +22,7 @@ use api::{
 use rules::{
     object_size,
     outcome::{self, ConditionStatuses, Outcome},
-    output::{Captured, Encoded},
+    output::{Captured, Detail, Encoded, Stored},
 };
 
 /// What a Run may take beside its timeout: to start, and until its end is known.
@@ -91,7 +91,8 @@ pub fn running(run: &Run, start: &Start, now: Timestamp) -> RunStatus {
             started_at: Some(Time(now)),
             timeout: Some(GoDuration::from(start.request.timeout)),
             latest_end: Some(Time(latest_end)),
-            output_limit: Some(start.request.limits.output),
+            output_limit: Some(start.request.output_limit()),
+            on_limit: Some(if start.request.limits.stop_at_output { OnLimit::Kill } else { OnLimit::Truncate }),
             redact: Some(if start.redact { Redact::Recognised } else { Redact::Off }),
             ..Execution::default()
         }),
@@ -117,9 +118,17 @@ pub fn least(run: &Run, outcome: &Outcome, now: Timestamp) -> RunStatus {
     }
 }
 
-/// Over; whether the output is stored is the caller's to say.
-pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> RunStatus {
-    let Finished { outcome, captured, incomplete, id, finished_at, duration_ms } = finished;
+/// Over; in how much detail the output is stored is the caller's to say.
+pub fn finished(run: &Run, finished: &Finished, detail: Option<Detail>, now: Timestamp) -> RunStatus {
+    let Finished { outcome, captured, file, incomplete, id, finished_at, duration_ms } = finished;
+    let told = match detail {
+        Some(Detail::Whole | Detail::Exact) => "",
+        Some(Detail::Shortest) => "; the object has no room for the output as text, so it is stored as base64",
+        Some(Detail::Cut(_)) => "; the object has no room for all of the output, so the middle of it is left out",
+        None => "; the object has no room for the output, so it is not stored",
+    };
+    let told = if captured.is_some() { told } else { "" };
+    let message = format!("{}{told}", outcome.message);
     let old = run.status.clone().unwrap_or_default();
     let execution = Execution {
         id: id.clone(),
@@ -137,8 +146,9 @@ pub fn finished(run: &Run, finished: &Finished, store: bool, now: Timestamp) -> 
         admission: old.admission.filter(|_| !outcome.never_started),
         execution: Some(execution),
         exit_code: outcome.exit_code.map(i32::from),
-        output: captured.as_ref().map(|captured| output(captured, *incomplete, store)),
-        ..base(run, outcome.phase, outcome.reason, &outcome.message, now)
+        output: captured.as_ref().map(|captured| output(captured, *incomplete, detail)),
+        file: file.clone(),
+        ..base(run, outcome.phase, outcome.reason, &message, now)
     }
 }
 
@@ -148,19 +158,27 @@ pub fn fits(run: &Run, status: &RunStatus) -> bool {
     object_size::stored_size(&whole).is_some_and(object_size::fits)
 }
 
-fn output(captured: &Captured, incomplete: bool, store: bool) -> Output {
-    let stream = |encoded: &Encoded| Stream {
-        text: encoded.text.clone().filter(|text| store && !text.is_empty()),
-        base64: encoded.base64.clone().filter(|_| store),
-        bytes: encoded.bytes,
+fn output(captured: &Captured, incomplete: bool, detail: Option<Detail>) -> Output {
+    let stored = detail.map(|detail| captured.stored(detail));
+    let is_stored = stored.is_some();
+    let (stdout, stderr) = captured.written();
+    let none = |bytes| Encoded { bytes, ..Encoded::default() };
+    let Stored { stdout, stderr, truncated } =
+        stored.unwrap_or_else(|| Stored { stdout: none(stdout), stderr: none(stderr), truncated: captured.truncated });
+    let stream = |Encoded { text, base64, lossy, bytes }: Encoded| Stream {
+        text: text.filter(|text| !text.is_empty()),
+        base64,
+        lossy,
+        bytes,
     };
     Output {
-        stdout: stream(&captured.stdout),
-        stderr: stream(&captured.stderr),
-        truncated: captured.truncated,
-        redacted: captured.redacted,
+        stdout: stream(stdout),
+        stderr: stream(stderr),
+        truncated,
+        redacted: captured.redactions > 0,
+        redactions: captured.redactions,
         incomplete,
-        stored: store,
+        stored: is_stored,
     }
 }
 

@@ -11,6 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::{kubernetes::object_key::ObjectKey, telemetry::metrics::Metrics};
+use api::run_status::FileResult;
 use rules::{
     outcome::{Outcome, Stop},
     output::Captured,
@@ -26,6 +27,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// What was written; nothing when the command never started.
     pub captured: Option<Captured>,
+    /// The file, of an operation that succeeded.
+    pub file: Option<FileResult>,
     /// Whether some output may be missing.
     pub incomplete: bool,
     /// The platform's exec session.
@@ -270,6 +273,7 @@ mod tests {
         let finished = Finished {
             outcome: Outcome::not_started("x"),
             captured: None,
+            file: None,
             incomplete: false,
             id: None,
             finished_at: now,

@@ -9,6 +9,18 @@ use serde::{Deserialize, Serialize};
 pub struct OutputPolicy {
     /// Recognised: secrets that can be recognised are masked before anything is stored. Off: the operator's own alone.
     pub redact: Redact,
+    /// Truncate: a command whose output passes limits.output runs on; the first three quarters and the last lines are kept.
+    /// Kill: it is stopped there, and the head is kept.
+    pub on_limit: OnLimit,
+}
+
+/// What happens at `limits.output`.
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum OnLimit {
+    #[default]
+    Truncate,
+    Kill,
 }
 
 /// Whether output is redacted.

@@ -174,7 +174,8 @@ fn accepts(effective: &Effective<'_>, asked: &Asked) -> bool {
     let timeout: Result<_, LimitError> = effective.limits.timeout_for(Some(Duration::from_secs(asked.timeout)));
     let own: Vec<_> = asked.own.iter().map(pair).collect();
     timeout.is_ok()
-        && effective.limits.check_sizes(asked.command.len() as u64, asked.stdin).is_empty()
+        && Limits::check_size("command", asked.command.len() as u64, effective.limits.command).is_none()
+        && Limits::check_size("stdin", asked.stdin, effective.limits.stdin).is_none()
         && effective.denies(&CommandText::new(&asked.command)).next().is_none()
         && effective.environment(&own).is_ok()
         && asked.running < u64::from(effective.quota.concurrent)

@@ -33,7 +33,7 @@ fn the_table_of_outcomes_is_closed() {
 #[case(RunPhase::Failed, Some(true), Some(false), true)]
 #[case(RunPhase::Unknown, Some(true), None, true)]
 #[case(RunPhase::Cancelled, Some(true), Some(false), true)]
-#[case(RunPhase::Denied, Some(false), Some(false), true)]
+#[case(RunPhase::Denied, Some(true), Some(false), true)]
 fn conditions_tell_one_story(
     #[case] phase: RunPhase,
     #[case] admitted: Option<bool>,

@@ -18,7 +18,7 @@ fn launch<'a>(live: &'a [String], environment: &'a [(String, String)]) -> Launch
         live,
         environment,
         directory: "/workspace",
-        script: "a secret command",
+        task: Task::Script("a secret command"),
         stdin: b"private",
     }
 }
@@ -55,7 +55,7 @@ fn a_nul_is_refused_wherever_it_would_end_a_field() {
     let (name, value) = (variable("A\0", "b"), variable("A", "b\0"));
     let plain = launch(&[], &[]);
     for launch in [
-        Launch { script: "a\0b", ..plain.clone() },
+        Launch { task: Task::Script("a\0b"), ..plain.clone() },
         Launch { directory: "/workspace\0", ..plain.clone() },
         Launch { environment: &name, ..plain.clone() },
         Launch { environment: &value, ..plain.clone() },
@@ -78,7 +78,7 @@ proptest! {
         stop_at_cap: bool,
     ) {
         let sent = Launch {
-            directory: &directory, script: &script, stdin: &stdin, kill_leftovers, stop_at_cap,
+            directory: &directory, task: Task::Script(&script), stdin: &stdin, kill_leftovers, stop_at_cap,
             ..launch(&live, &environment)
         };
         let (argv, input) = sent.encode().unwrap();

@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 
-use runner_protocol::{Arguments, Cause, Meter, Record, Source, start_marker};
+use runner_protocol::{Arguments, Capture, Cause, Record, start_marker};
 
 use super::Refused;
 use crate::{
@@ -43,7 +43,7 @@ pub struct Watch<'a> {
     timer: Timer,
     began: Duration,
     relays: [Relay<'static>; 2],
-    meter: Meter,
+    capture: Capture,
     /// Why it was told to stop.
     stopped: Option<Cause>,
     /// When the supervisor is no longer waited for.
@@ -60,7 +60,7 @@ impl<'a> Watch<'a> {
         relays: [Relay<'static>; 2],
     ) -> Result<Self, Refused> {
         let timer = Timer::new().map_err(|_| Refused::silent(runner_protocol::EXIT_DISK))?;
-        let meter = Meter::new(arguments.cap, arguments.lookahead);
+        let capture = Capture::new(arguments.shape());
         let take_over_at = began + arguments.timeout + GRACE + BACKSTOP;
         let channel = Some(channel);
         Ok(Self {
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
             timer,
             began,
             relays,
-            meter,
+            capture,
             stopped: None,
             take_over_at,
         })
@@ -86,9 +86,12 @@ impl<'a> Watch<'a> {
         meanwhile();
         let mut record = self.until_ended();
         self.drain();
-        let [stdout, stderr] = Source::ALL.map(|source| Some(self.meter.counts(source)));
-        record = Record { stdout, stderr, ..record };
-        if self.arguments.stop_at_cap && self.meter.passed() && record.by == Cause::Script {
+        let [(out, out_rest), (err, err_rest)] = self.capture.finish();
+        let [stdout, stderr] = &mut self.relays;
+        stdout.end(&out_rest);
+        stderr.end(&err_rest);
+        record = Record { stdout: Some(out), stderr: Some(err), ..record };
+        if self.arguments.stop_at_cap && self.capture.passed() && record.by == Cause::Script {
             record = supervisor::overflowed(record);
         }
         let _ = self.root.write_record(uid, &record);
@@ -125,7 +128,7 @@ impl<'a> Watch<'a> {
                     Wish::End => self.stop(&Message::End, Duration::ZERO),
                 }
             }
-            if self.arguments.stop_at_cap && self.meter.passed() && self.stopped.is_none() {
+            if self.arguments.stop_at_cap && self.capture.passed() && self.stopped.is_none() {
                 self.stop(&Message::Stop(Cause::Overflow), GRACE);
             }
             if clock::now() >= self.take_over_at {
@@ -229,7 +232,7 @@ impl<'a> Watch<'a> {
         };
         for (index, relay) in self.relays.iter_mut().enumerate() {
             if moving.contains(&What::Output(index)) {
-                relay.read(&mut self.meter, buffer);
+                relay.read(&mut self.capture, buffer);
             }
             if moving.contains(&What::Room(index)) {
                 relay.sink.flush();

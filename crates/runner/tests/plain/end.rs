@@ -161,3 +161,22 @@ fn a_front_killed_at_any_moment_leaves_nothing_running_and_no_second_start() {
         assert_eq!(after, started, "{delay}: not once more");
     }
 }
+
+/// decisions O-a.
+#[test]
+fn past_the_cap_a_script_runs_on_and_head_and_tail_are_kept() {
+    let home = Home::new();
+    let script = "seq 1 100000; echo last words >&2; exit 3";
+    let launch = Launch { stop_at_cap: false, ..home.launch(script) };
+    let ran = home.run(&launch);
+    assert_eq!((ran.code, ran.by()), (Some(3), Cause::Script));
+    let record = ran.record.unwrap();
+    let all: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
+    let shape = Shape { cap: launch.cap, lookahead: launch.lookahead, head_only: false };
+    let [out, err] = [record.stdout.unwrap(), record.stderr.unwrap()];
+    assert_eq!((out.written, err), (all.len() as u64, Counts { written: 11, head: 0, sent: 11, tail: 11 }));
+    assert_eq!(home.spool(Source::Stdout), ran.stdout, "what was sent is what was kept");
+    let parts = Parts::of(shape, &out, ran.stdout).unwrap();
+    assert_eq!((parts.head.len(), parts.tail.len()), (6144, 2048 - 128 - 11));
+    assert!(all.starts_with(std::str::from_utf8(&parts.head).unwrap()) && all.as_bytes().ends_with(&parts.tail));
+}

@@ -13,6 +13,7 @@ mod files;
 mod get_away;
 mod home;
 mod start;
+mod tools;
 
 use std::{
     io::Write as _,

@@ -20,8 +20,8 @@ fn the_script_gets_its_exact_bytes_stdin_directory_and_variables() {
     assert_eq!((ran.code, ran.stderr.as_str(), ran.started), (Some(3), "err\n", true));
     let record = ran.record.unwrap();
     assert_eq!((record.code, record.by, record.ended, record.remaining), (3, Cause::Script, 0, 0));
-    let written = Counts { written: expected.len() as u64, head: expected.len() as u64 };
-    assert_eq!((record.stdout, record.stderr), (Some(written), Some(Counts { written: 4, head: 4 })));
+    let written = Counts::whole(expected.len() as u64);
+    assert_eq!((record.stdout, record.stderr), (Some(written), Some(Counts::whole(4))));
     assert_eq!(home.fence(), Fence { remaining: 0, guard: Guard::Ended(record) }, "the guard holds the same record");
     assert_eq!((home.spool(Source::Stdout), home.spool(Source::Stderr)), (expected, b"err\n".to_vec()));
 }

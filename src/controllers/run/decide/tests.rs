@@ -1,5 +1,6 @@
 //! The table of a Run's decisions.
 
+use runner_protocol::FileOperation;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -77,7 +78,8 @@ fn the_gate_refuses_what_it_must(#[case] name: &str, #[case] change: Change, #[c
 }
 
 #[rstest]
-#[case(json!({"session": {"name": "s"}, "readFile": {"path": "x"}}), "InvalidSpec")]
+#[case(json!({"session": {"name": "s"}}), "InvalidSpec")]
+#[case(json!({"session": {"name": "s"}, "bash": {"command": "true"}, "readFile": {"path": "x"}}), "InvalidSpec")]
 #[case(json!({"session": {"name": "s"}, "bash": {"command": "a\u{0}b"}}), "InvalidSpec")]
 #[case(json!({"session": {"name": "s"}, "bash": {"command": "true", "cwd": "../x"}}), "PathEscape")]
 #[case(json!({"session": {"name": "s"}, "bash": {"command": "true", "env": [{"name": "A", "value": "1"}]}}), "InvalidEnvironment")]
@@ -87,6 +89,84 @@ fn the_gate_refuses_what_it_must(#[case] name: &str, #[case] change: Change, #[c
 #[case(json!({"session": {"drive": "d", "conversation": "c"}, "bash": {"command": "true"}}), "Start")]
 fn a_spec_is_judged_by_itself(#[case] spec: serde_json::Value, #[case] expected: &str) {
     assert_eq!(word(&decide(&observed(run(spec)))), expected);
+}
+
+/// What is executed for a file operation, or the reason and a part of the message of its refusal.
+#[rstest]
+#[case(json!({"writeFile": {"path": "a/../b", "content": "x"}}), Ok(FileOperation::Write { path: "/workspace/b".into(), mode: None, content: b"x".into() }))]
+#[case(json!({"writeFile": {"path": "/workspace/b", "contentBase64": "AP8=", "mode": "0750"}}), Ok(FileOperation::Write { path: "/workspace/b".into(), mode: Some(0o750), content: vec![0, 255] }))]
+#[case(json!({"writeFile": {"path": "b", "content": ""}}), Ok(FileOperation::Write { path: "/workspace/b".into(), mode: None, content: vec![] }))]
+#[case(json!({"writeFile": {"path": "b", "content": "12345678901"}}), Err(("LimitExceeded", "writeFile.content has 11 bytes, the policy allows 10")))]
+#[case(json!({"writeFile": {"path": "b", "contentBase64": "MTIzNDU2Nzg5MDE="}}), Err(("LimitExceeded", "has 11 bytes")))]
+#[case(json!({"writeFile": {"path": "b", "contentBase64": "AP8"}}), Err(("InvalidSpec", "is no base64 with padding")))]
+#[case(json!({"writeFile": {"path": "b", "content": "x", "contentBase64": "AP8="}}), Err(("InvalidSpec", "exactly one of content, contentBase64")))]
+#[case(json!({"writeFile": {"path": "b"}}), Err(("InvalidSpec", "exactly one of content, contentBase64")))]
+#[case(json!({"writeFile": {"path": "b", "content": "x", "mode": "4755"}}), Err(("InvalidSpec", "no octal number up to 0777")))]
+#[case(json!({"writeFile": {"path": ".", "content": "x"}}), Err(("InvalidSpec", "is the workspace itself")))]
+#[case(json!({"writeFile": {"path": "../x", "content": "x"}}), Err(("PathEscape", "leaves /workspace")))]
+#[case(json!({"readFile": {"path": "b"}}), Ok(read("/workspace/b", 0, 10)))]
+#[case(json!({"readFile": {"path": "b", "offset": 7, "length": 10}}), Ok(read("/workspace/b", 7, 10)))]
+#[case(json!({"readFile": {"path": "b", "length": 0}}), Ok(read("/workspace/b", 0, 0)))]
+#[case(json!({"readFile": {"path": "b", "length": 11}}), Err(("LimitExceeded", "the policy allows 10: read several parts")))]
+#[case(json!({"readFile": {"path": "b", "offset": -1}}), Err(("InvalidSpec", "readFile.offset is negative")))]
+#[case(json!({"readFile": {"path": "/etc/passwd"}}), Err(("PathEscape", "leaves /workspace")))]
+#[case(json!({"editFile": {"path": "b", "oldText": "x", "newText": "yy", "replaceAll": true}}), Ok(FileOperation::Edit { path: "/workspace/b".into(), old: b"x".into(), new: b"yy".into(), all: true }))]
+#[case(json!({"editFile": {"path": "b", "oldText": "", "newText": "y"}}), Err(("InvalidSpec", "oldText is empty")))]
+#[case(json!({"editFile": {"path": "b", "oldText": "x", "newText": "12345678901"}}), Err(("LimitExceeded", "editFile.newText has 11 bytes")))]
+#[case(json!({"editFile": {"path": "%2e%2e/x", "oldText": "x", "newText": "y"}}), Err(("PathEscape", "leaves /workspace")))]
+fn a_file_operation_is_judged(
+    #[case] mut spec: serde_json::Value,
+    #[case] expected: Result<FileOperation, (&str, &str)>,
+) {
+    spec["session"] = json!({"name": "s"});
+    let policy = policy("x", "{limits: {write: 10, read: 10}}");
+    match (decide(&Observed { session_policy: policy, ..observed(run(spec)) }), expected) {
+        (Plan::Start(start), Ok(operation)) => assert_eq!(start.request.tool, Tool::File(operation)),
+        (Plan::Finish(outcome), Err((reason, part))) => {
+            assert_eq!(outcome.reason.as_str(), reason);
+            assert!(outcome.message.contains(part), "{}", outcome.message);
+        }
+        (plan, expected) => panic!("{} for {expected:?}", plan.name()),
+    }
+}
+
+fn read(path: &str, offset: u64, length: u64) -> FileOperation {
+    FileOperation::Read { path: path.into(), offset, length, before: 6144, ahead: 12_288 }
+}
+
+/// decisions Q-a: whose turn it is.
+#[rstest]
+#[case("alone", &[], 0, "Start")]
+#[case("behind another", &["a"], 3, "Queued")]
+#[case("behind another, and two slots are free", &["a"], 2, "Start")]
+#[case("behind one that stands aside", &["-a"], 3, "Start")]
+#[case("behind many", &["a", "b", "c", "d"], 0, "Queued")]
+fn runs_of_a_session_start_in_turn(
+    #[case] name: &str,
+    #[case] before: &[&str],
+    #[case] in_session: usize,
+    #[case] expected: &str,
+) {
+    let candidate = |uid: &str, stored| rules::order::Candidate {
+        uid: uid.trim_start_matches('-').to_owned(),
+        created: 1,
+        stored,
+        stands_aside: uid.starts_with('-'),
+    };
+    let candidates = before.iter().map(|uid| candidate(uid, 1)).chain([candidate("run-uid", 9)]).collect();
+    assert_eq!(word(&decide(&Observed { in_session, candidates, ..observed(named()) })), expected, "{name}");
+}
+
+#[test]
+fn stdin_of_a_script_may_be_bytes() {
+    let decide = |bash| decide(&observed(run(json!({"session": {"name": "s"}, "bash": bash}))));
+    let Plan::Start(start) = decide(json!({"command": "cat", "stdinBase64": "AP8="})) else { panic!("not started") };
+    let Tool::Bash { stdin, .. } = &start.request.tool else { panic!("no script") };
+    assert_eq!(stdin, &[0, 255]);
+    let Plan::Finish(outcome) = decide(json!({"command": "cat", "stdinBase64": "AP8=", "stdin": "x"})) else {
+        panic!()
+    };
+    assert!(outcome.message.contains("at most one of bash.stdin, bash.stdinBase64"), "{}", outcome.message);
 }
 
 #[test]
@@ -284,6 +364,7 @@ fn every_plan_comes_from_a_row() {
     let finished = Finished {
         outcome: rules::outcome::Outcome::not_started("x"),
         captured: None,
+        file: None,
         incomplete: false,
         id: None,
         finished_at: at(NOW),
@@ -342,8 +423,8 @@ fn what_is_executed_is_what_was_judged() {
         "bash": {"command": "cat", "cwd": "a/../b", "stdin": "x", "env": [{"name": "A", "value": "1"}]}});
     let o = Observed { session_policy: policy("y", "{environment: {allow: [A]}}"), ..observed(run(spec)) };
     let Plan::Start(start) = decide(&o) else { panic!("not started") };
-    let Tool::Bash { command, stdin, directory, environment } = &start.request.tool;
-    assert_eq!((command.as_str(), stdin.as_str(), directory.as_str()), ("cat", "x", "/workspace/b"));
+    let Tool::Bash { command, stdin, directory, environment } = &start.request.tool else { panic!("no script") };
+    assert_eq!((command.as_str(), stdin.as_slice(), directory.as_str()), ("cat", b"x".as_slice(), "/workspace/b"));
     assert!(environment.contains(&("A".to_owned(), "1".to_owned())), "{environment:?}");
     assert_eq!(start.request.timeout, Duration::from_secs(20));
 }

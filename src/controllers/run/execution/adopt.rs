@@ -13,10 +13,12 @@ use tokio::{
 };
 
 use super::{
-    collect, judge,
+    collect::{self, Collected, collect},
+    judge,
     place::{Limits, Place, RecoveryRequest, SeenBefore},
     running::RUNNER_ENDS,
     spool,
+    work::Work,
 };
 use crate::{
     controllers::{context::Context, state::executions::Finished},
@@ -60,7 +62,7 @@ pub async fn adopt(
     found: RecoveryRequest,
     mut stop: watch::Receiver<Option<Stop>>,
 ) -> Finished {
-    let RecoveryRequest { place, limits, window, seen } = found;
+    let RecoveryRequest { place, limits, work, window, seen } = found;
     let begun = Instant::now();
     let ends = place.started_at.checked_add(limits.timeout).unwrap_or(Timestamp::MAX);
     let now = context.now();
@@ -70,6 +72,7 @@ pub async fn adopt(
         key: &key,
         place: &place,
         limits,
+        work,
         seen,
         // How much of its time the start took, the guest knows, and is asked.
         ends: begun + judge::left(ends, judge::START_WITHIN, now),
@@ -98,6 +101,7 @@ struct Adoption<'a> {
     key: &'a ObjectKey,
     place: &'a Place,
     limits: Limits,
+    work: Work,
     seen: SeenBefore,
     /// When the runner should have ended it.
     ends: Instant,
@@ -110,6 +114,7 @@ impl Adoption<'_> {
         Finished {
             outcome,
             captured: None,
+            file: None,
             incomplete: true,
             id: None,
             finished_at: self.context.now(),
@@ -186,9 +191,11 @@ impl Adoption<'_> {
         }
         match spool::of(self.context, on, &self.key.uid, record).await {
             Ok(spool) => {
-                let (capture, whole) = Capture::of_spool(self.limits.output, spool, record);
-                let captured = Some(collect::store(self.context, capture, self.limits.redact).await);
-                let finished = Box::new(Finished { captured, incomplete: !whole, ..finished });
+                let shape = self.work.shape(self.limits.output, self.limits.stop_at_output);
+                let (capture, whole) = Capture::of_spool(shape, spool, record);
+                let Collected { outcome, captured, file } =
+                    collect(self.context, capture, self.limits.redact, &self.work, finished.outcome.clone()).await;
+                let finished = Box::new(Finished { outcome, captured, file, incomplete: !whole, ..finished });
                 // A body may have been cut on its way; a spool that is short itself stays so.
                 self.short_reads += u32::from(!whole);
                 let again = record.is_some() && (1..SHORT_READS).contains(&self.short_reads);

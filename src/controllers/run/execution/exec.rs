@@ -11,13 +11,15 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     super::plan::{Start, Tool},
-    adopt, collect,
+    adopt,
+    collect::{Collected, collect},
     judge::{self, NotSent},
     open::{Opened, open},
     place::{Limits, Place, RecoveryRequest, RecoveryWindow, SeenBefore},
     proved::Proved,
     running::{End, RunningExec},
     spool,
+    work::Work,
 };
 use crate::{
     controllers::{
@@ -27,12 +29,12 @@ use crate::{
     kubernetes::object_key::ObjectKey,
     lockdown::{kill, runner},
 };
-use redact::LOOKAHEAD;
 use rules::{
     outcome::{self, LostLockdown, Outcome, Seen, Stop, Verdict},
-    output::Capture,
+    output::{Capture, Shape},
+    path,
 };
-use runner_protocol::Launch;
+use runner_protocol::{Launch, Task};
 use sprites::{ExecRequest, OnDrop};
 
 /// How long a command lives on when our connection is lost, past its timeout.
@@ -81,7 +83,9 @@ pub async fn execute(
             return finished;
         }
     };
-    let capture = Capture::new(start.request.limits.output, &uid);
+    let shape = start.request.shape();
+    let work = Work::of_tool(&start.request.tool);
+    let capture = Capture::new(shape, &uid);
     let place = kill::Place { sprite: &start.proof.name, instance: &start.proof.instance, uid: &uid };
     let watched = RunningExec { context: &context, place, start_by, timeout: start.request.timeout };
     let session = &start.session.key.uid;
@@ -107,11 +111,13 @@ pub async fn execute(
                 (capture, false)
             } else {
                 let spool = spool::read(&context, &start.proof.name, &start.proof.instance, &uid, line.as_ref()).await;
-                let read = spool.map(|spool| Capture::of_spool(start.request.limits.output, spool, line.as_ref()));
+                let read = spool.map(|spool| Capture::of_spool(shape, spool, line.as_ref()));
                 read.map_or((capture, true), |(read, whole)| (read, !whole))
             };
+            let Collected { outcome, captured, file } = collect(&context, capture, start.redact, &work, outcome).await;
             Finished {
-                captured: Some(collect::store(&context, capture, start.redact).await),
+                captured,
+                file,
                 incomplete,
                 id,
                 finished_at: context.now(),
@@ -128,9 +134,10 @@ pub async fn execute(
             }
             // Where the guest could not be read, or has less, what had come through is kept and marked.
             let (stdout, stderr) = capture.received();
-            let kept = finished.captured.as_ref().map_or(0, |kept| kept.stdout.bytes + kept.stderr.bytes);
-            if started && finished.incomplete && kept < stdout.saturating_add(stderr) {
-                finished.captured = Some(collect::store(&context, capture, start.redact).await);
+            let kept = finished.captured.as_ref().map_or(0, |kept| kept.written().0.saturating_add(kept.written().1));
+            if work == Work::Script && started && finished.incomplete && kept < stdout.saturating_add(stderr) {
+                let outcome = finished.outcome.clone();
+                finished.captured = collect(&context, capture, start.redact, &work, outcome).await.captured;
             }
             Finished { id: finished.id.or(id), ..finished }
         }
@@ -152,22 +159,27 @@ fn relock(context: &Context, key: &ObjectKey, start: &Start, lost: LostLockdown)
 
 /// The exec of a launch, and what it reads.
 fn launch(start: &Start, uid: &str, live: &[String]) -> Result<(ExecRequest, Bytes), String> {
-    let Tool::Bash { command, stdin, directory, environment } = &start.request.tool;
+    let (task, stdin, directory, environment) = match &start.request.tool {
+        Tool::Bash { command, stdin, directory, environment } => {
+            (Task::Script(command), stdin.as_slice(), directory.as_str(), environment.as_slice())
+        }
+        Tool::File(operation) => (Task::File(operation), [].as_slice(), path::ROOT, [].as_slice()),
+    };
+    let Shape { cap, lookahead, head_only } = start.request.shape();
     let launch = Launch {
         runner: &runner::path(),
         uid,
         nonce: &start.proof.nonce,
         timeout: start.request.timeout,
-        cap: start.request.limits.output,
-        // Past the cap, as much as redaction looks ahead.
-        lookahead: LOOKAHEAD as u64,
+        cap,
+        lookahead,
         kill_leftovers: start.kill_leftovers,
-        stop_at_cap: true,
+        stop_at_cap: head_only,
         live,
         environment,
         directory,
-        script: command,
-        stdin: stdin.as_bytes(),
+        task,
+        stdin,
     };
     let (argv, input) = launch.encode().map_err(|error| error.to_string())?;
     let request = ExecRequest {
@@ -189,10 +201,24 @@ fn recovery(start: &Start, started_at: Timestamp, seen: SeenBefore) -> RecoveryR
         instance: start.proof.instance.clone(),
         started_at,
     };
-    let limits = Limits { timeout: start.request.timeout, output: start.request.limits.output, redact: start.redact };
-    RecoveryRequest { place, limits, window: RecoveryWindow::Short, seen }
+    let limits = Limits {
+        timeout: start.request.timeout,
+        output: start.request.output_limit(),
+        stop_at_output: start.request.limits.stop_at_output,
+        redact: start.redact,
+    };
+    let work = Work::of_tool(&start.request.tool);
+    RecoveryRequest { place, limits, work, window: RecoveryWindow::Short, seen }
 }
 
 fn not_started(context: &Context, outcome: Outcome) -> Finished {
-    Finished { outcome, captured: None, incomplete: false, id: None, finished_at: context.now(), duration_ms: None }
+    Finished {
+        outcome,
+        captured: None,
+        file: None,
+        incomplete: false,
+        id: None,
+        finished_at: context.now(),
+        duration_ms: None,
+    }
 }

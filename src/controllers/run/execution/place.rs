@@ -2,11 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{Run, execution_policy::Redact, values::GoDuration};
+use api::{
+    Run,
+    execution_policy::{OnLimit, Redact},
+    values::GoDuration,
+};
 use k8s_openapi::jiff::Timestamp;
 use rules::{combine, outcome::Stop};
 
-use super::super::observed::Observed;
+use super::{super::observed::Observed, work::Work};
 use crate::policy::view::PolicyView;
 
 /// What an adopter must know of a Run's limits.
@@ -16,6 +20,8 @@ pub struct Limits {
     pub timeout: Duration,
     /// Its output cap.
     pub output: u64,
+    /// Whether it is stopped there.
+    pub stop_at_output: bool,
     /// Whether recognisable secrets are masked in what is stored.
     pub redact: bool,
 }
@@ -25,7 +31,10 @@ pub fn limits(o: &Observed) -> Limits {
     let execution = o.run.status.as_ref().and_then(|status| status.execution.as_ref());
     let recorded = execution.and_then(|execution| {
         let timeout = execution.timeout.as_ref()?.get();
-        Some(Limits { timeout, output: execution.output_limit?, redact: execution.redact? != Redact::Off })
+        // Runners of older operators always stopped it.
+        let stop_at_output = execution.on_limit.unwrap_or(OnLimit::Kill) == OnLimit::Kill;
+        let redact = execution.redact? != Redact::Off;
+        Some(Limits { timeout, output: execution.output_limit?, stop_at_output, redact })
     });
     recorded.unwrap_or_else(|| of_policies(o))
 }
@@ -44,6 +53,7 @@ fn of_policies(o: &Observed) -> Limits {
     Limits {
         timeout: asked.unwrap_or(if known { tightest.timeout } else { Duration::from_secs(30) }),
         output: if known { tightest.output } else { 64 << 10 },
+        stop_at_output: true,
         redact: !known || policies.iter().any(|policy| policy.redact),
     }
 }
@@ -107,6 +117,8 @@ pub struct RecoveryRequest {
     pub place: Place,
     /// Its limits.
     pub limits: Limits,
+    /// What kind of work it is.
+    pub work: Work,
     /// How long its end is looked for.
     pub window: RecoveryWindow,
     /// What is known of it already.
@@ -167,11 +179,13 @@ mod tests {
             timeout: Some("10m".parse().unwrap()),
             output_limit: Some(7),
             redact: Some(Redact::Recognised),
+            on_limit: Some(OnLimit::Truncate),
             ..Execution::default()
         });
         let of = |run: &Run| limits(&Observed { session_policy: session_policy.clone(), ..observed(run.clone()) });
         let recorded = of(&run);
         assert_eq!((recorded.timeout.as_secs(), recorded.output, recorded.redact), (600, 7, true), "{name}");
+        assert!(!recorded.stop_at_output, "{name}");
         // A record that was cut is none.
         run.status.as_mut().unwrap().execution.as_mut().unwrap().redact = None;
         assert_ne!(of(&run).timeout.as_secs(), 600, "{name}");

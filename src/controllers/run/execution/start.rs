@@ -15,12 +15,13 @@ use crate::{
     controllers::{
         context::Context,
         driver::Next,
+        error::Error,
         state::{
             executions::{Finished, NoSlot, Owner},
             session_view::SessionView,
         },
     },
-    kubernetes::object_key::ObjectKey,
+    kubernetes::{apply, object_key::ObjectKey},
 };
 use rules::outcome::Stop;
 
@@ -71,10 +72,16 @@ async fn record_running_and_exec(
         Err(error) => Err(error.into()),
     };
     if let Err(error) = said {
+        // Its own object is why: others need not wait for it.
+        if matches!(&error, Error::Kubernetes(error) if apply::is_refused(error)) {
+            context.queue.stand_aside(&o.key.uid);
+            context.wake_waiting(&o.key.namespace, &o.session_name);
+        }
         // A lost reply to this write leaves a Run that says Running and never started: adoption finds that out.
         tracing::info!(run = o.key.name, %error, "not started: Running could not be said");
         return None;
     }
+    context.queue.leave(&o.key.uid);
     let created = o.run.metadata.creation_timestamp.as_ref().map_or(o.now, |t| t.0);
     context.metrics.run_started(Duration::try_from(context.now().duration_since(created)).unwrap_or_default());
     context.activities.update(&start.session.key.uid, |activity| {

@@ -4,7 +4,9 @@ use api::{
     conditions::{ConditionUpdate, Conditions},
     reasons::{Evidence, WaitingCause},
 };
+use redact::Redactor;
 use rstest::rstest;
+use rules::output::{Capture, Detail, Source, shape};
 use runner_protocol::{Cause, Guard, Record};
 
 use super::*;
@@ -60,6 +62,7 @@ fn end(outcome: Outcome) -> Finished {
     Finished {
         outcome,
         captured: None,
+        file: None,
         incomplete: false,
         id: Some("17".to_owned()),
         finished_at: at(NOW + 9),
@@ -73,9 +76,9 @@ fn end(outcome: Outcome) -> Finished {
 #[case("running", running(&named(), &start(), at(NOW)), ["True Started", "Unknown Started", "False Started", "True Started", "False Started"])]
 #[case("denied", finished_early(&named(), &Outcome::denied(RunReason::TooLarge, "x"), at(NOW)), ["False TooLarge", "False TooLarge", "True TooLarge", "False TooLarge", "False TooLarge"])]
 #[case("never started in time", finished_early(&named(), &Outcome::start_deadline("x"), at(NOW)), ["False StartDeadlineExceeded", "False StartDeadlineExceeded", "True StartDeadlineExceeded", "False StartDeadlineExceeded", "False StartDeadlineExceeded"])]
-#[case("exited 0", finished(&running_run(), &end(ended(0, None)), true, at(NOW)), ["True Started", "True Completed", "True Completed", "False Completed", "False Completed"])]
-#[case("exited 3", finished(&running_run(), &end(ended(3, None)), true, at(NOW)), ["True Started", "False NonZeroExit", "True NonZeroExit", "False NonZeroExit", "False NonZeroExit"])]
-#[case("unknown", finished(&running_run(), &end(Outcome::unknown("x")), true, at(NOW)), ["True Started", "Unknown OutcomeUnknown", "True OutcomeUnknown", "False OutcomeUnknown", "False OutcomeUnknown"])]
+#[case("exited 0", finished(&running_run(), &end(ended(0, None)), Some(Detail::Whole), at(NOW)), ["True Started", "True Completed", "True Completed", "False Completed", "False Completed"])]
+#[case("exited 3", finished(&running_run(), &end(ended(3, None)), Some(Detail::Whole), at(NOW)), ["True Started", "False NonZeroExit", "True NonZeroExit", "False NonZeroExit", "False NonZeroExit"])]
+#[case("unknown", finished(&running_run(), &end(Outcome::unknown("x")), Some(Detail::Whole), at(NOW)), ["True Started", "Unknown OutcomeUnknown", "True OutcomeUnknown", "False OutcomeUnknown", "False OutcomeUnknown"])]
 fn each_step_says_all_conditions(#[case] name: &str, #[case] status: RunStatus, #[case] expected: [&str; 5]) {
     let types = ["Admitted", "Succeeded", "Finished", "Reconciling", "Stalled"];
     let expected: Vec<_> = types.iter().zip(expected).map(|(kind, rest)| format!("{kind} {rest}")).collect();
@@ -137,7 +140,7 @@ fn the_charge_goes_back_only_where_nothing_started(
     #[case] charged: bool,
 ) {
     let evidence = outcome.evidence;
-    let status = finished(&running_run(), &end(outcome), true, at(NOW + 10));
+    let status = finished(&running_run(), &end(outcome), Some(Detail::Whole), at(NOW + 10));
     assert_eq!(status.admission.is_some(), charged, "{name}");
     // Where it was started stays on record.
     assert_eq!(status.sprite.map(|sprite| sprite.id).as_deref(), Some("i"), "{name}");
@@ -151,30 +154,44 @@ fn the_charge_goes_back_only_where_nothing_started(
     assert_eq!(status.exit_code.is_some(), evidence != Evidence::None, "{name}");
 }
 
-fn captured(text: Option<&str>, base64: Option<&str>) -> Captured {
-    let encoded = Encoded { text: text.map(str::to_owned), base64: base64.map(str::to_owned), bytes: 7 };
-    Captured { stdout: encoded, stderr: Encoded::default(), over_cap: false, truncated: true, redacted: true }
+fn captured(output: &[u8]) -> Captured {
+    let mut capture = Capture::unmarked(shape(4 << 20, true));
+    capture.push(Source::Stdout, output);
+    capture.finish(&Redactor::default())
 }
 
 #[rstest]
-#[case("text", captured(Some("out"), None), true, Some("out"), None)]
-#[case("bytes", captured(None, Some("/w==")), true, None, Some("/w=="))]
-#[case("no room", captured(Some("out"), None), false, None, None)]
-#[case("no room for bytes", captured(None, Some("/w==")), false, None, None)]
-#[case("nothing was written", captured(Some(""), None), true, None, None)]
+#[case("text", b"out", Some(Detail::Whole), Some("out"), None)]
+#[case("bytes", b"o\xff", Some(Detail::Whole), Some("o\u{fffd}"), Some("b/8="))]
+#[case("less room", b"o\xff", Some(Detail::Exact), None, Some("b/8="))]
+#[case("no room", b"out", None, None, None)]
+#[case("nothing was written", b"", Some(Detail::Whole), None, None)]
 fn output_is_stored_or_said_not_to_be(
     #[case] name: &str,
-    #[case] captured: Captured,
-    #[case] store: bool,
+    #[case] written: &[u8],
+    #[case] detail: Option<Detail>,
     #[case] text: Option<&str>,
     #[case] base64: Option<&str>,
 ) {
-    let finished = Finished { captured: Some(captured), incomplete: true, ..end(ended(0, None)) };
-    let output = super::finished(&running_run(), &finished, store, at(NOW)).output.unwrap();
+    let finished = Finished { captured: Some(captured(written)), incomplete: true, ..end(ended(0, None)) };
+    let output = super::finished(&running_run(), &finished, detail, at(NOW)).output.unwrap();
     assert_eq!((output.stdout.text.as_deref(), output.stdout.base64.as_deref()), (text, base64), "{name}");
-    // How much there was, and what was done to it, is said also without it.
-    assert_eq!((output.stdout.bytes, output.stored), (7, store), "{name}");
-    assert!(output.truncated && output.redacted && output.incomplete, "{name}");
+    assert_eq!(output.stdout.lossy, text.is_some() && base64.is_some(), "{name}");
+    // How much there was is said also without it.
+    assert_eq!((output.stdout.bytes, output.stored), (written.len() as u64, detail.is_some()), "{name}");
+    assert!(output.incomplete && !output.redacted && output.redactions == 0, "{name}");
+}
+
+#[test]
+fn how_many_secrets_were_masked_is_told() {
+    let token = ["ghp_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    let captured = captured(format!("{token} and {token}").as_bytes());
+    let finished = Finished { captured: Some(captured), ..end(ended(0, None)) };
+    let output = super::finished(&running_run(), &finished, Some(Detail::Whole), at(NOW)).output.unwrap();
+    assert_eq!(
+        (output.redacted, output.redactions, output.stdout.text.as_deref()),
+        (true, 2, Some("REDACTED and REDACTED"))
+    );
 }
 
 #[test]
@@ -199,10 +216,10 @@ fn a_message_is_cut_at_its_bound_and_between_characters() {
 #[test]
 fn an_object_fits_with_a_status_up_to_what_the_server_stores() {
     let with = |bytes: usize| {
-        let captured = captured(Some(&"x".repeat(bytes)), None);
+        let captured = captured(&"x ".repeat(bytes / 2 + 1).as_bytes()[..bytes]);
         let finished = Finished { captured: Some(captured), ..end(ended(0, None)) };
         let run = running_run();
-        fits(&run, &super::finished(&run, &finished, true, at(NOW)))
+        fits(&run, &super::finished(&run, &finished, Some(Detail::Whole), at(NOW)))
     };
     assert!(with(128 << 10));
     assert!(!with(2 << 20));
