@@ -25,10 +25,11 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator.
     Run(Box<RunArgs>),
-    /// Say what the rules do with items, one a line on stdin, or with a policy's manifest; needs no cluster.
+    /// Say what the rules do with items, one a line on stdin, or with the manifest of a policy or a Run; needs no cluster.
     ///
     /// An item is a JSON string, number or null, or an object with `in` and `id`. Exit 0: all were judged; of `policy`: and there
-    /// is no complaint about any policy of the file; 1: there are complaints; 2: something could not be read.
+    /// is no complaint about any policy of the file; of `run`: and each Run would be admitted; 1: there are complaints, or a Run is
+    /// refused; 2: something could not be read.
     Explain(ExplainArgs),
     /// Print the CRDs as YAML, or write one file each into a folder.
     Crds {
@@ -44,8 +45,8 @@ pub struct ExplainArgs {
     /// What the items are.
     #[arg(value_enum)]
     pub kind: explain::Kind,
-    /// Of `policy`: the file with one or more manifests, `-` for stdin; at most 8 MiB. Of `text`: the file to redact, `-` for
-    /// stdin; the redacted text is printed.
+    /// Of `policy` and `run`: the file with one or more manifests, `-` for stdin; at most 8 MiB. Of `text`: the file to redact, `-`
+    /// for stdin; the redacted text is printed.
     pub file: Option<PathBuf>,
     /// Of `text`: stdin is the text itself, as with FILE `-`.
     #[arg(long)]
@@ -53,9 +54,10 @@ pub struct ExplainArgs {
     /// Of `text` with a FILE or --raw: print what changed in place of the whole text. Shows the secrets that were found.
     #[arg(long)]
     pub diff: bool,
-    /// Judge under the one ExecutionPolicy of this file, as for a Run; without it the schema's defaults hold.
+    /// Judge under the one ExecutionPolicy of this file, as for a Run; without it the schema's defaults hold. Of `run` it may be
+    /// given twice: the first is the session's policy, the second the Run's own.
     #[arg(long)]
-    pub policy: Option<PathBuf>,
+    pub policy: Vec<PathBuf>,
     /// As if the operator ran with --allow-open-egress.
     #[arg(long)]
     pub allow_open_egress: bool,

@@ -2,6 +2,8 @@
 //!
 //! Reads and prints; decides nothing itself and reaches nothing. `judge` and `manifest` are pure.
 
+mod beside;
+mod cel;
 mod documents;
 mod item;
 mod judge;
@@ -9,6 +11,7 @@ mod manifest;
 mod partial;
 mod print;
 mod quantity;
+mod run;
 mod shape;
 mod text;
 mod unquoted;
@@ -22,6 +25,7 @@ pub use item::{Input, Item, ItemError};
 pub use judge::{Judgement, Verdict, judge};
 pub use manifest::{ManifestError, Manifests, PolicyReport};
 pub use print::Format;
+pub use run::{POLICIES as RUN_POLICIES, Policies, RunManifests, RunReport, run};
 pub use text::text;
 
 /// What an item is.
@@ -49,6 +53,8 @@ pub enum Kind {
     Text,
     /// An ExecutionPolicy manifest; its file is the argument after it.
     Policy,
+    /// A Run manifest, as the gate would judge it; its file is the argument after it.
+    Run,
 }
 
 impl Kind {
@@ -66,6 +72,7 @@ impl Kind {
             Self::Count => "count",
             Self::Text => "text",
             Self::Policy => "policy",
+            Self::Run => "run",
         }
     }
 }

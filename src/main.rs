@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{IsTerminal, Read, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -61,7 +61,21 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
     if args.raw && args.file.is_some() {
         return Err("explain text: name a FILE or give --raw, not both".to_owned());
     }
-    match (args.kind, &args.file, &args.policy) {
+    let most = if args.kind == Kind::Run { explain::RUN_POLICIES } else { 1 };
+    if args.policy.len() > most {
+        return Err(format!(
+            "--policy stands there {} times: give it at most once, for `explain run` twice (the session's, then the Run's own)",
+            args.policy.len()
+        ));
+    }
+    if args.policy.iter().chain(&args.file).filter(|path| path.as_path() == Path::new("-")).count() > 1 {
+        return Err("stdin can be read once: name a file in place of one `-`".to_owned());
+    }
+    let under = |file: &PathBuf| {
+        let text = read(file)?;
+        PolicyReport::read(&text, args.allow_open_egress).map_err(|error| format!("{}: {error}", file.display()))
+    };
+    match (args.kind, &args.file, args.policy.first()) {
         (Kind::Text, _, Some(_)) => Err("explain text: redaction needs no policy; leave --policy out".to_owned()),
         (Kind::Text, None, None) if args.diff && !args.raw => {
             Err("explain text: --diff needs a FILE, or --raw for the text on stdin".to_owned())
@@ -82,16 +96,17 @@ fn judged(args: &ExplainArgs) -> Result<bool, String> {
         (Kind::Policy, Some(_), Some(_)) => {
             Err("explain policy: the manifest is the argument; leave --policy out".to_owned())
         }
+        (Kind::Run, Some(file), _) => {
+            let policies = args.policy.iter().map(under).collect::<Result<_, _>>()?;
+            explain::run(&read(file)?, policies, &mut stdout, &mut std::io::stderr(), format)
+                .map_err(|error| format!("{}: {error}", file.display()))
+        }
+        (Kind::Run, None, _) => Err("explain run: name the manifest, or - for stdin".to_owned()),
         (_, Some(_), _) => {
             Err("items come on stdin, one a line; a policy to judge them under is named with --policy".to_owned())
         }
         (kind, None, policy) => {
-            let report = policy.as_deref().map(|file| {
-                let text = read(file)?;
-                PolicyReport::read(&text, args.allow_open_egress)
-                    .map_err(|error| format!("{}: {error}", file.display()))
-            });
-            let report = report.transpose()?;
+            let report = policy.map(under).transpose()?;
             let judged = explain::items(kind, report.as_ref(), std::io::stdin().lock(), &mut stdout, format)
                 .map_err(|error| error.to_string())?;
             if judged == 0 {

@@ -6,6 +6,7 @@
 mod act;
 mod decide;
 mod execution;
+mod explain;
 mod finish;
 #[cfg(test)]
 mod fixtures;
@@ -19,6 +20,7 @@ mod report;
 mod simulation;
 mod status;
 
+pub use explain::{Answer, HeldTool, Holds, ask};
 pub use report::is_warning;
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The documents of a file: which are policies, which are not. PURE.
+//! The documents of a file: which are of the kind that is judged, which are not. PURE.
 //!
 //! A file that is applied often holds more than one kind. Nothing is passed over without its name being told.
 
@@ -16,11 +16,30 @@ const NODES: usize = 250_000;
 /// Deepest level of a value.
 const DEPTH: usize = 64;
 
+/// What is judged of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Policies.
+    Policies,
+    /// Runs. They hold what nobody may read: no message repeats a value.
+    Runs,
+}
+
+impl Wanted {
+    /// The kind.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Policies => "ExecutionPolicy",
+            Self::Runs => "Run",
+        }
+    }
+}
+
 /// One document.
 #[derive(Debug)]
 pub(super) enum Document {
-    /// A policy, whatever else is wrong with it.
-    Policy(Value),
+    /// One of the kind that is judged, whatever else is wrong with it.
+    Wanted(Value),
     /// Something else, by its kind and name.
     Other(String),
     /// It cannot be told what it is.
@@ -28,24 +47,25 @@ pub(super) enum Document {
 }
 
 /// The documents of a file in YAML or JSON; what a list holds stands for itself.
-pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
+pub(super) fn split(text: &str, wanted: Wanted) -> Result<Vec<Document>, ManifestError> {
     // An octal number as kubectl reads it.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         budget: serde_saphyr::budget! { max_documents: DOCUMENTS, max_nodes: NODES, max_depth: DEPTH },
     };
     let read = |text: &str| {
-        serde_saphyr::from_multiple_with_options::<Value>(text, options.clone()).map_err(|error| unread(&error, text))
+        serde_saphyr::from_multiple_with_options::<Value>(text, options.clone())
+            .map_err(|error| unread(&error, text, wanted))
     };
     let mut documents = Vec::new();
     match read(text) {
         Ok(values) => {
             for (at, value) in values.into_iter().enumerate() {
-                sort(at + 1, value, &mut documents);
+                sort(at + 1, value, wanted, &mut documents);
             }
         }
         // One that is no YAML hides no other: each is read by itself, and all of them are held to what one file may hold.
-        Err(ManifestError::Form(_)) => {
+        Err(ManifestError::Form(..)) => {
             let parts = parts(text);
             let mut left = NODES;
             for (at, part) in parts.iter().enumerate() {
@@ -53,10 +73,10 @@ pub(super) fn split(text: &str) -> Result<Vec<Document>, ManifestError> {
                     Ok(values) => {
                         for value in values {
                             left = left.checked_sub(nodes(&value)).ok_or_else(too_many_nodes)?;
-                            sort(at + 1, value, &mut documents);
+                            sort(at + 1, value, wanted, &mut documents);
                         }
                     }
-                    Err(ManifestError::Form(why)) if parts.len() > 1 => {
+                    Err(ManifestError::Form(_, why)) if parts.len() > 1 => {
                         documents.push(Document::Unreadable(ManifestError::Part(at + 1, why)));
                     }
                     Err(error) => return Err(error),
@@ -102,7 +122,7 @@ fn too_many_nodes() -> ManifestError {
     ManifestError::TooMuch(format!("{NODES} values, with what aliases repeat"))
 }
 
-fn unread(error: &serde_saphyr::Error, text: &str) -> ManifestError {
+fn unread(error: &serde_saphyr::Error, text: &str, wanted: Wanted) -> ManifestError {
     if let Error::Budget { breach, .. } = error.without_snippet() {
         if matches!(breach, BudgetBreach::Nodes { .. }) {
             return too_many_nodes();
@@ -126,36 +146,48 @@ fn unread(error: &serde_saphyr::Error, text: &str) -> ManifestError {
         ["anchor", "alias", "tag", "directive", "unexpected character"].iter().any(|word| line.contains(word));
     if is_of_signs
         && let (Some(row), Some(column)) = (number("line "), number("column "))
-        && let Some(said) = unquoted::at(text, row, column)
+        && let Some(said) = unquoted::at(text, row, column, wanted)
     {
-        return ManifestError::Form(said);
+        return ManifestError::Form(wanted.kind(), said);
     }
     let line = [", set DuplicateKeyPolicy", " rejected by the configured policy"]
         .iter()
         .fold(line, |line, advice| line.split(advice).next().unwrap_or(line));
-    ManifestError::Form(line.to_owned())
+    ManifestError::Form(
+        wanted.kind(),
+        match wanted {
+            Wanted::Policies => line.to_owned(),
+            Wanted::Runs => without_source(line),
+        },
+    )
 }
 
-fn sort(number: usize, mut value: Value, documents: &mut Vec<Document>) {
+/// A parser's line up to the first word of the source, as in `error: line 1 column 2: duplicate mapping key: a`.
+fn without_source(line: &str) -> String {
+    let said: Vec<_> = line.splitn(4, ": ").take(3).collect();
+    let said = said.join(": ");
+    said.split(['`', '"']).next().unwrap_or_default().trim_end().to_owned()
+}
+
+fn sort(number: usize, mut value: Value, wanted: Wanted, documents: &mut Vec<Document>) {
     let field = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, version) = (field("kind"), field("apiVersion"));
     if kind.ends_with("List")
         && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
     {
         for item in items {
-            sort(number, item, documents);
+            sort(number, item, wanted, documents);
         }
         return;
     }
     let ours = version.split_once('/').is_some_and(|(group, _)| group == GROUP);
+    let unreadable = || Document::Unreadable(ManifestError::Kind(number, wanted.kind(), named(&kind), named(&version)));
     documents.push(match kind.as_str() {
-        "ExecutionPolicy" if version == format!("{GROUP}/{VERSION}") => Document::Policy(value),
-        "Run" | "SandboxSession" | "SandboxUsage" if ours => Document::Other(name(number, &value)),
-        // Meant as a policy, most likely.
-        "" | "ExecutionPolicy" => Document::Unreadable(ManifestError::Kind(number, named(&kind), named(&version))),
-        _ if ours || version.is_empty() => {
-            Document::Unreadable(ManifestError::Kind(number, named(&kind), named(&version)))
-        }
+        kind if kind == wanted.kind() && version == format!("{GROUP}/{VERSION}") => Document::Wanted(value),
+        // Meant as one of these, most likely.
+        kind if kind.is_empty() || kind == wanted.kind() => unreadable(),
+        "ExecutionPolicy" | "Run" | "SandboxSession" | "SandboxUsage" if ours => Document::Other(name(number, &value)),
+        _ if ours || version.is_empty() => unreadable(),
         _ => Document::Other(name(number, &value)),
     });
 }

@@ -110,7 +110,7 @@ fn needs_the_policy(kind: Kind, item: &Item) -> bool {
     match kind {
         Kind::EgressHost | Kind::Command | Kind::Env | Kind::Duration => true,
         Kind::Size | Kind::Count => matches!(item.input, Input::Absent),
-        Kind::EgressEntry | Kind::EgressEntryList | Kind::Path | Kind::Text | Kind::Policy => false,
+        Kind::EgressEntry | Kind::EgressEntryList | Kind::Path | Kind::Text | Kind::Policy | Kind::Run => false,
     }
 }
 
@@ -120,7 +120,7 @@ const fn invalid(kind: Kind) -> &'static str {
             PolicyReason::InvalidEntries.as_str()
         }
         Kind::Env => RunReason::InvalidEnvironment.as_str(),
-        Kind::Path | Kind::Command | Kind::Size | Kind::Duration | Kind::Count | Kind::Text => {
+        Kind::Path | Kind::Command | Kind::Size | Kind::Duration | Kind::Count | Kind::Text | Kind::Run => {
             RunReason::InvalidSpec.as_str()
         }
     }

@@ -2,14 +2,19 @@
 //!
 //! The schema and the rules judge, as they do in a cluster; here their words are put together.
 
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::documents::{self, Document};
+use super::beside;
+use super::documents::{self, Document, Wanted};
 use super::partial;
 use super::shape::{self, Flaw, shown};
 use super::unquoted;
-use crate::policy::{compile, effect};
+use crate::policy::compile::{self, Compiled};
+use crate::policy::effect;
+use crate::policy::view::PolicyView;
 use api::ExecutionPolicy;
 use api::execution_policy::ExecutionPolicySpec;
 use api::reasons::RunReason;
@@ -18,48 +23,32 @@ use rules::limits::Limits;
 
 /// Most values without quotes that are named.
 const NAMED: usize = 20;
-/// The fields of metadata.
-const METADATA: [&str; 15] = [
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
-
 /// Why a manifest cannot be judged at all.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
-    /// Not YAML, or not of the YAML that is taken.
-    #[error("nothing can be read here, also no ExecutionPolicy: {0}")]
-    Form(String),
+    /// Not YAML, or not of the YAML that is taken; first the kind that was looked for.
+    #[error("nothing can be read here, also no {0}: {1}")]
+    Form(&'static str, String),
     /// The same of one document among others; lines are counted from its `---`.
     #[error("document {0}, its lines counted from its `---`, cannot be read: {1}")]
     Part(usize, String),
     /// More than is read.
     #[error("the file holds more than {0}: write less into one file")]
     TooMuch(String),
-    /// Not of a kind that can be told apart.
+    /// Not of a kind that can be told apart; second the kind that was looked for.
     #[error(
-        "document {0} has kind {1} and apiVersion {2}: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1, or \
+        "document {0} has kind {2} and apiVersion {3}: write kind: {1} and apiVersion: sprite-operator.io/v1alpha1, or \
          the kind that it is"
     )]
-    Kind(usize, String, String),
+    Kind(usize, &'static str, String, String),
     /// No policy among the documents.
     #[error(
         "there is no ExecutionPolicy in it: write kind: ExecutionPolicy and apiVersion: sprite-operator.io/v1alpha1"
     )]
     NoPolicy,
+    /// No Run among the documents.
+    #[error("there is no Run in it: write kind: Run and apiVersion: sprite-operator.io/v1alpha1")]
+    NoRun,
     /// One was asked for.
     #[error("there are {0} policies in it: name a file with the one to judge under")]
     Several(usize),
@@ -78,6 +67,8 @@ pub struct PolicyReport {
     pub hash: Option<String>,
     /// What a Run is held to; nothing when it is not in force.
     pub limits: Option<Limits>,
+    /// The policy as the operator has it in force; nothing when it is not.
+    pub(super) compiled: Option<Arc<Compiled>>,
     /// Everything that is wrong, each with its field and what to write instead.
     pub complaints: Vec<String>,
     /// What is valid and yet not what its author may expect: fields that have no effect.
@@ -101,9 +92,9 @@ impl Manifests {
         let mut read = Self::default();
         let unquoted = unquoted::find(text);
         let mut empty = unquoted.empty.into_iter().take(NAMED);
-        for document in documents::split(text)? {
+        for document in documents::split(text, Wanted::Policies)? {
             match document {
-                Document::Policy(value) => {
+                Document::Wanted(value) => {
                     let mut report = PolicyReport::of(value, open_allowed);
                     if report.complaints.iter().any(|complaint| complaint.contains(shape::NOTHING)) {
                         report = empty.by_ref().fold(report, PolicyReport::refused);
@@ -147,12 +138,20 @@ impl PolicyReport {
     /// With one more complaint, so not in force.
     fn refused(mut self, complaint: String) -> Self {
         self.complaints.push(complaint);
-        Self { rules: Vec::new(), hash: None, limits: None, ..self }
+        Self { rules: Vec::new(), hash: None, limits: None, compiled: None, ..self }
     }
 
     /// Whether it is in force: there is no complaint about it, of whatever kind.
     pub const fn is_ready(&self) -> bool {
         self.complaints.is_empty()
+    }
+
+    /// As a Run sees it.
+    pub fn view(&self) -> PolicyView {
+        match &self.compiled {
+            Some(compiled) => PolicyView::Ready(Arc::clone(compiled)),
+            None => PolicyView::NotReady(self.name.clone(), self.complaints.join("; ")),
+        }
     }
 
     /// Why nothing starts under this policy, if so.
@@ -167,7 +166,7 @@ impl PolicyReport {
 
     fn of(manifest: Value, open_allowed: bool) -> Self {
         let written = manifest.get("spec").filter(|spec| !spec.is_null()).cloned().unwrap_or_else(|| json!({}));
-        let mut complaints = beside_the_spec(&manifest);
+        let mut complaints = beside::complaints(&manifest, Wanted::Policies);
         let value = without_nulls(manifest);
         let name = match value.pointer("/metadata/name") {
             Some(Value::String(name)) => name.clone(),
@@ -198,55 +197,15 @@ impl PolicyReport {
             spec: policy.spec,
             rules: compiled.as_ref().map(|compiled| compiled.egress.rules().to_vec()).unwrap_or_default(),
             hash: compiled.as_ref().map(|compiled| compiled.egress.hash().to_owned()),
-            limits: compiled.map(|compiled| compiled.limits),
+            limits: compiled.as_ref().map(|compiled| compiled.limits.clone()),
+            compiled: compiled.map(Arc::new),
             complaints,
         }
     }
 }
 
-/// What is wrong with a manifest outside its spec.
-fn beside_the_spec(manifest: &Value) -> Vec<String> {
-    let mut complaints = Vec::new();
-    let fields = manifest.as_object().into_iter().flat_map(Map::keys);
-    for name in fields.filter(|name| !["apiVersion", "kind", "metadata", "spec", "status"].contains(&name.as_str())) {
-        let name = shown(name);
-        complaints.push(format!("{name}: there is no such field: write one of apiVersion, kind, metadata, spec"));
-    }
-    let metadata = manifest.get("metadata").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    for name in metadata.filter(|name| !METADATA.contains(&name.as_str())) {
-        let name = shown(name);
-        complaints.push(format!("metadata.{name}: there is no such field: write one of name, labels, annotations"));
-    }
-    match manifest.pointer("/metadata/name") {
-        Some(Value::String(name)) if is_object_name(name) => {}
-        Some(Value::String(name)) => {
-            let name = shown(name);
-            complaints.push(format!(
-                "metadata.name: `{name}` is no name: write at most 253 lower-case letters, digits, `-` and `.`"
-            ));
-        }
-        Some(Value::Null) | None if manifest.get("metadata").is_none_or(|m| m.is_object() || m.is_null()) => {
-            complaints.push("metadata.name: there is none: write one".to_owned());
-        }
-        // What is no text is named with the rest of the metadata.
-        Some(_) | None => {}
-    }
-    complaints
-}
-
-/// As the API server has it (RFC 1123 subdomain).
-fn is_object_name(name: &str) -> bool {
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let label = |label: &str| {
-        label.bytes().all(|b| plain(b) || b == b'-')
-            && label.bytes().next().is_some_and(plain)
-            && label.bytes().last().is_some_and(plain)
-    };
-    name.len() <= 253 && name.split('.').all(label)
-}
-
 /// A field set to `null` counts as absent, as on the API server.
-fn without_nulls(value: Value) -> Value {
+pub(super) fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.into_iter().filter(|(_, inner)| !inner.is_null());

@@ -147,12 +147,12 @@ fn plain(value: &Value) -> String {
 }
 
 /// On one line; what steers a terminal is escaped.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 /// One line a row, whatever stands in it: what steers a terminal is escaped, long cells are cut.
-fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::Result<()> {
+pub(super) fn table<const N: usize>(output: &mut impl Write, rows: &[[String; N]]) -> io::Result<()> {
     let rows: Vec<[String; N]> = rows
         .iter()
         .map(|row| {

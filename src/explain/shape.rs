@@ -1,6 +1,7 @@
 //! A value against the schema that the API server has: types, required fields, words, patterns, lengths, bounds. PURE.
 //!
-//! The part of `OpenAPI` that our schemas use. Rules of CEL are not read; what they refuse the rules refuse as well.
+//! The part of `OpenAPI` that our schemas use. Rules of CEL are not read here: of a policy the rules refuse what they refuse as
+//! well, of a Run `cel` reads them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,12 +40,19 @@ impl fmt::Display for Flaw {
 /// The schema of `spec` of a policy. Nothing only if the types cannot be rendered, which the tests of them exclude.
 pub(super) fn policy() -> Option<&'static Value> {
     static SCHEMA: OnceLock<Option<Value>> = OnceLock::new();
-    let rendered = SCHEMA.get_or_init(|| {
-        let (_, crd) = api::crds().ok()?.into_iter().find(|(_, crd)| crd.spec.names.kind == "ExecutionPolicy")?;
-        let schema = crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-        serde_json::to_value(schema).ok()?.pointer("/properties/spec").cloned()
-    });
-    rendered.as_ref()
+    SCHEMA.get_or_init(|| of_spec("ExecutionPolicy")).as_ref()
+}
+
+/// The same of a Run.
+pub(super) fn run() -> Option<&'static Value> {
+    static SCHEMA: OnceLock<Option<Value>> = OnceLock::new();
+    SCHEMA.get_or_init(|| of_spec("Run")).as_ref()
+}
+
+fn of_spec(kind: &str) -> Option<Value> {
+    let (_, crd) = api::crds().ok()?.into_iter().find(|(_, crd)| crd.spec.names.kind == kind)?;
+    let schema = crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    serde_json::to_value(schema).ok()?.pointer("/properties/spec").cloned()
 }
 
 /// What the form of one field of a policy has against a text; the field as in `limits.timeout`.

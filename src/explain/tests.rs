@@ -6,6 +6,7 @@ use super::*;
 mod in_force;
 mod messages;
 mod reading;
+mod runs;
 
 fn run(kind: Kind, input: &str) -> (Vec<Value>, Result<(), ExplainError>) {
     let mut output = Vec::new();

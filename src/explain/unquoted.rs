@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use super::documents::Wanted;
+
 /// What a sign means at the beginning of a value.
 fn meaning(sign: char) -> Option<&'static str> {
     match sign {
@@ -18,13 +20,16 @@ fn meaning(sign: char) -> Option<&'static str> {
 }
 
 /// What to write in place of the value that the parser stumbled on; line and column are counted from 1.
-pub(super) fn at(text: &str, line: usize, column: usize) -> Option<String> {
+pub(super) fn at(text: &str, line: usize, column: usize, wanted: Wanted) -> Option<String> {
     let written = text.lines().nth(line.checked_sub(1)?)?;
     let begins = written.char_indices().nth(column.checked_sub(1)?).and_then(|(at, _)| written.get(at..));
     // In brackets a value ends at a sign of theirs.
     let listed = written.contains(['[', '{']);
     let word = begins.and_then(|rest| rest.split(|c: char| listed && ",]}".contains(c)).next()).map(str::trim);
-    word.into_iter().chain(values(written)).find_map(|value| said(line, value))
+    word.into_iter().chain(values(written)).find_map(|value| match wanted {
+        Wanted::Policies => said(line, value),
+        Wanted::Runs => unrepeated(line, value),
+    })
 }
 
 /// What YAML makes of values in a text that begin with the sign of an anchor or a tag.
@@ -84,6 +89,25 @@ pub(super) fn find(text: &str) -> Unquoted {
     found
 }
 
+/// Values behind these keys that begin with the sign of an anchor or a tag; no value is repeated.
+pub(super) fn behind(text: &str, keys: &[&str]) -> Vec<String> {
+    let of_line = |(at, line): (usize, &str)| {
+        let (key, value) = line.trim().trim_start_matches("- ").split_once(": ")?;
+        let value = value.trim_start();
+        let taken = keys.contains(&key) && value.starts_with(['&', '!']) && !value.starts_with("!!");
+        let said = unrepeated(at + 1, value).filter(|_| taken)?;
+        Some(format!("{said}; without quotes its first word is lost, or kubectl cannot read it"))
+    };
+    text.lines().enumerate().filter_map(of_line).collect()
+}
+
+/// What to do about a value, without the value.
+fn unrepeated(line: usize, value: &str) -> Option<String> {
+    let sign = value.chars().next()?;
+    let meaning = meaning(sign)?;
+    Some(format!("line {line}: a value begins with `{sign}`, in YAML {meaning}: write it in quotes"))
+}
+
 fn said(line: usize, value: &str) -> Option<String> {
     let sign = value.chars().next()?;
     let meaning = meaning(sign)?;
@@ -132,9 +156,9 @@ mod tests {
     #[case::backtick("- - `id`", "`, in YAML a reserved sign: quote it: \"`id`\"")]
     fn the_value_is_named_with_its_quotes(#[case] line: &str, #[case] end: &str) {
         let text = format!("first: line\n{line}\n");
-        let said = at(&text, 2, 1).unwrap();
+        let said = at(&text, 2, 1, Wanted::Policies).unwrap();
         assert!(said.starts_with("line 2: ") && said.ends_with(end), "{said}");
-        assert_eq!(at(&text, 1, 1), None);
+        assert_eq!(at(&text, 1, 1, Wanted::Policies), None);
     }
 
     fn lines(said: &[String]) -> Vec<&str> {
