@@ -36,6 +36,7 @@ use api::Run;
 /// Brings a Run one step further.
 pub async fn reconcile(run: Arc<Run>, context: Arc<Context>) -> Result<Next, Error> {
     let key = ObjectKey::of(run.as_ref())?;
+    let run = context.executions.newest(&key.uid, run);
     let mut observed = gather::cached(&context, run, key);
     let mut proved = None;
     let mut plan = decide::decide(&observed);

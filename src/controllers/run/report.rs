@@ -28,7 +28,8 @@ pub async fn write(context: &Context, o: &Observed, new: &RunStatus) -> Result<(
         return Ok(());
     }
     let target = Target::of(o.run.as_ref())?;
-    let _: Run = apply::status(&context.client, &target, new).await?;
+    let written: Run = apply::status(&context.client, &target, new).await?;
+    context.executions.wrote(&o.key.uid, written);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::{kubernetes::object_key::ObjectKey, telemetry::metrics::Metrics};
-use api::run_status::FileResult;
+use api::{Run, run_status::FileResult};
 use rules::{
     outcome::{Outcome, Stop},
     output::Captured,
@@ -63,6 +63,8 @@ struct Entry {
     session: String,
     stop: watch::Sender<Option<Stop>>,
     progress: Progress,
+    /// The Run as its last status write answered, until the cache shows that.
+    written: Option<Arc<Run>>,
 }
 
 /// Who an execution is of.
@@ -113,7 +115,7 @@ impl Executions {
         }
         let (stop, receiver) = watch::channel(None);
         let uid = key.uid.clone();
-        entries.insert(uid, Entry { key, session, stop, progress: Progress::Running });
+        entries.insert(uid, Entry { key, session, stop, progress: Progress::Running, written: None });
         self.metrics.set_executions(held(&entries));
         Ok(receiver)
     }
@@ -126,6 +128,27 @@ impl Executions {
             Progress::Done(done) => ExecutionView::Done(done.clone()),
             Progress::Concluded(at) => ExecutionView::Concluded(*at),
         })
+    }
+
+    /// A status write of a Run was answered with this.
+    pub fn wrote(&self, uid: &str, run: Run) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get_mut(uid) {
+            entry.written = Some(Arc::new(run));
+        }
+    }
+
+    /// The newer of what the cache has of a Run, and what its last status write answered: nothing is concluded on an older version
+    /// than this process wrote. Resource versions of one resource are numbers that grow (Kubernetes API concepts, since 1.35).
+    pub fn newest(&self, uid: &str, cached: Arc<Run>) -> Arc<Run> {
+        let version =
+            |run: &Run| run.metadata.resource_version.as_ref().and_then(|version| version.parse::<u64>().ok());
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = entries.get_mut(uid) else { return cached };
+        match entry.written.take() {
+            Some(written) if version(&written) > version(&cached) => Arc::clone(entry.written.insert(written)),
+            Some(_) | None => cached,
+        }
     }
 
     /// Tells an execution to stop; the first reason stays.
@@ -263,6 +286,32 @@ mod tests {
         executions.forget_done("0");
         executions.forget_done("1");
         assert!(executions.view("0").is_none() && executions.view("1").is_some());
+    }
+
+    #[test]
+    fn what_a_write_answered_counts_until_the_cache_is_as_new() {
+        let executions = Executions::new(Arc::new(Metrics::new(&[], &[], &[]).unwrap()));
+        drop(executions.reserve(owner("a", "s"), 1).unwrap());
+        let run = |version: &str| {
+            let spec = serde_json::json!({"session": {"name": "s"}, "bash": {"command": "true"}});
+            let mut run = Run::new("a", serde_json::from_value(spec).unwrap());
+            run.metadata.resource_version = Some(version.to_owned());
+            run
+        };
+        let newest = |uid: &str, cached: &str| {
+            let newest = executions.newest(uid, Arc::new(run(cached)));
+            newest.metadata.resource_version.clone().unwrap()
+        };
+        assert_eq!(newest("a", "9"), "9");
+        executions.wrote("a", run("10"));
+        assert_eq!(newest("a", "9"), "10", "numbers, not text");
+        assert_eq!(newest("a", "9"), "10", "again");
+        assert_eq!(newest("a", "10"), "10");
+        assert_eq!(newest("a", "9"), "9", "the cache was as new, so nothing is kept");
+        executions.wrote("a", run("10"));
+        assert_eq!(newest("a", "11"), "11", "somebody else wrote since");
+        executions.wrote("b", run("10"));
+        assert_eq!(newest("b", "9"), "9", "nothing of it is executed here");
     }
 
     #[test]
