@@ -17,6 +17,9 @@
     reason = "a bench fails by panicking, and prints"
 )]
 
+#[path = "operator/tools.rs"]
+mod tools;
+
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
@@ -29,7 +32,7 @@ use kube::{
     ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
-use runner_protocol::{Launch, Stdout, installed};
+use runner_protocol::{Launch, Stdout, Task, installed};
 use serde_json::json;
 use sprite_operator::lockdown::runner::put;
 use sprites::{Client, Config, ExecRequest, TokenSource};
@@ -103,6 +106,9 @@ fn main() {
         }
         report_puts(&mut puts);
         report_writes(&before, &after);
+
+        tools::files(&env, &mut watch).await;
+        tools::flood(&env, &mut watch, &client, &sprite, (&hash, &nonce)).await;
         drop(watch);
         drop(env);
 
@@ -150,7 +156,7 @@ async fn runner(client: &Client, sprite: &str, (hash, nonce): (&str, &str)) -> D
         lookahead: 4096,
         environment: &[],
         directory: "/workspace",
-        script: "true",
+        task: Task::Script("true"),
         stdin: b"",
         kill_leftovers: true,
         stop_at_cap: true,

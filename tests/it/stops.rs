@@ -137,7 +137,7 @@ async fn every_refusal_has_its_reason_says_what_to_do_and_starts_nothing() {
             "InvalidEnvironment",
             "LD_PRELOAD",
         ),
-        ("file", json!({"session": s1, "readFile": {"path": "x"}}), "InvalidSpec", "bash"),
+        ("file", json!({"session": s1, "readFile": {"path": "."}}), "InvalidSpec", "the workspace itself"),
         (
             "nopolicy",
             json!({"session": s1, "policyRef": {"name": "none"}, "bash": bash("true")}),

@@ -241,7 +241,7 @@ fn defaults() -> Value {
             "timeout": "30s", "start": "5m", "output": "64Ki", "command": "16Ki", "stdin": "256Ki", "write": "256Ki",
             "read": "64Ki", "parallelRuns": 4,
         },
-        "output": {"redact": "Recognised"},
+        "output": {"redact": "Recognised", "onLimit": "Truncate"},
         "resources": {"cpus": 1, "memory": "1Gi", "storage": "2Gi"},
         "egress": {"mode": "DenyAll", "allow": [], "deny": [], "presets": []},
         "environment": {"set": [], "allow": []},

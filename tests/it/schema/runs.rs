@@ -97,6 +97,23 @@ pub fn bash() -> Vec<Case> {
         ("an empty directory", bash(&json!({"cwd": ""})), Refused("spec.bash.cwd in body should be at least 1")),
         ("stdin with NUL", bash(&json!({"stdin": "a\0b"})), Accepted),
         ("stdin of 512Ki", bash(&json!({"stdin": "x".repeat(524_288)})), Accepted),
+        ("stdin as base64", bash(&json!({"stdinBase64": "AP8="})), Accepted),
+        (
+            "stdin twice",
+            bash(&json!({"stdin": "", "stdinBase64": ""})),
+            Refused("write at most one of stdin, stdinBase64"),
+        ),
+        (
+            "stdin as base64 without padding",
+            bash(&json!({"stdinBase64": "AP8"})),
+            Refused("spec.bash.stdinBase64 in body should match"),
+        ),
+        ("stdin of 512Ki as base64", bash(&json!({"stdinBase64": "AAAA".repeat(174_763)})), Accepted),
+        (
+            "a longer stdin as base64",
+            bash(&json!({"stdinBase64": "AAAA".repeat(174_764)})),
+            Refused("spec.bash.stdinBase64: Too long"),
+        ),
         ("a longer stdin", bash(&json!({"stdin": "x".repeat(524_289)})), Refused("spec.bash.stdin: Too long")),
         ("variables", env(&json!([{"name": "A", "value": "two\nlines"}, {"name": "_b1"}])), Accepted),
         (

@@ -249,3 +249,36 @@ fn a_crash_leaves_the_old_file_or_the_new_one() {
     }
     assert!(olds > 0 && news > 0, "{olds} {news}: both were met");
 }
+
+/// A folder of the path is swapped with a link out of the workspace while files are written and read through it.
+#[test]
+fn a_folder_that_is_swapped_meanwhile_leads_nowhere_else() {
+    let home = Home::new();
+    let outside = home.path("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("f"), "outside").unwrap();
+    std::fs::create_dir(home.at("a")).unwrap();
+    symlink(&outside, home.at("link")).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let (mut done, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                renameat_with(CWD, home.at("a"), CWD, home.at("link"), RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        for n in 0..120 {
+            let ran = if n % 2 == 0 { home.write("a/f", None, b"inside") } else { home.read("a/f", 0, 99) };
+            match ran.code {
+                Some(0) => done += 1,
+                _ => refused += 1,
+            }
+            assert!(!ran.stdout.starts_with(b"outside"), "{n}");
+            assert_eq!(std::fs::read(outside.join("f")).unwrap(), b"outside", "{n}: {}", ran.said);
+            assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "{n}: nothing new stands there");
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(done > 0 && refused > 0, "{done} {refused}: both were met");
+}
