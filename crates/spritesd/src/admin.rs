@@ -1,6 +1,7 @@
 //! The second address: for tests only, never for clients of the API. Scripted failures and ground truth.
 //!
 //! `GET /log`: NDJSON, one event a line. `GET|PUT /faults`: the rules. `GET /usage`: awake seconds and cost a Sprite.
+//! `GET|PUT /instant`: what commands of instant Sprites are answered.
 //! `GET|POST /world`: the hosts outside of Sprites. `GET|PUT /marks`: texts whose bearers are logged when they start as processes of a guest.
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tracing::error;
 
 use super::errors::ApiError;
 use super::faults::FaultRule;
+use super::instant::{AnswerRule, Answers};
 use super::network::{AddError, Host};
 use super::routes::App;
 use super::world_cli::WorldView;
@@ -27,6 +29,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/faults", get(faults).put(set_faults))
         .route("/log", get(log))
         .route("/usage", get(usage))
+        .route("/instant", get(answers).put(set_answers))
         .route("/world", get(world).post(add_host))
         .route("/marks", get(marks).put(set_marks))
         .layer(DefaultBodyLimit::max(1 << 20))
@@ -42,6 +45,22 @@ async fn set_faults(State(app): State<Arc<App>>, body: Bytes) -> Result<StatusCo
     app.faults.replace(rules).map_err(ApiError::bad)?;
     app.registry.relieve().await;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn answers(State(app): State<Arc<App>>) -> Result<Json<Vec<AnswerRule>>, ApiError> {
+    Ok(Json(instant(&app)?.rules()))
+}
+
+async fn set_answers(State(app): State<Arc<App>>, body: Bytes) -> Result<StatusCode, ApiError> {
+    instant(&app)?.replace(&body).map_err(ApiError::bad)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn instant(app: &App) -> Result<&Answers, ApiError> {
+    let missing = || {
+        ApiError::Text(StatusCode::NOT_FOUND, "nothing is answered for guests here: start with --guest instant".into())
+    };
+    app.registry.shared.answers.as_deref().ok_or_else(missing)
 }
 
 async fn log(State(app): State<Arc<App>>) -> Response {
@@ -67,7 +86,10 @@ async fn add_host(State(app): State<Arc<App>>, body: Bytes) -> Result<StatusCode
 }
 
 fn no_world() -> ApiError {
-    ApiError::Text(StatusCode::NOT_FOUND, "there is no world: the server runs with --network none".into())
+    ApiError::Text(
+        StatusCode::NOT_FOUND,
+        "there is no world: the server runs with --network none or --guest instant".into(),
+    )
 }
 
 async fn usage(State(app): State<Arc<App>>) -> Json<Vec<Value>> {

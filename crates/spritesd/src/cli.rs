@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::error;
@@ -33,9 +33,6 @@ pub struct Cli {
     /// File with the bearer token clients must send
     #[arg(long)]
     token_file: PathBuf,
-    /// What a Sprite is made of
-    #[arg(long, value_enum, default_value_t = GuestKind::Bubblewrap)]
-    guest: GuestKind,
     /// Loopback address of the log and the scripted failures; the second line on stdout tells it
     #[arg(long)]
     admin: Option<SocketAddr>,
@@ -58,12 +55,6 @@ struct WorldCli {
 pub fn client_part(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let program = args.next()?;
     (args.next()? == "world").then(|| world_cli::main(WorldCli::parse_from(std::iter::once(program).chain(args)).args))
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum GuestKind {
-    /// Namespaces made by bubblewrap
-    Bubblewrap,
 }
 
 /// Plays a part of a sandbox if this process was started for one. Call first in `main`, before any thread exists.
@@ -110,7 +101,7 @@ pub(crate) fn serve_with(cli: Cli, program: SelfProgram) -> ExitCode {
 }
 
 async fn run(cli: Cli, program: SelfProgram) -> Result<(), StartError> {
-    let Cli { listen, data, token_file, guest: GuestKind::Bubblewrap, admin, faults, settings } = cli;
+    let Cli { listen, data, token_file, admin, faults, settings } = cli;
     let faults: Vec<FaultRule> = match faults {
         Some(path) => serde_json::from_slice(&read("--faults", &path)?)
             .map_err(|error| StartError::Faults(format!("{}: {error}", path.display())))?,

@@ -9,6 +9,8 @@
 //!   files ──────────────────────────────────────────► guest
 //!                 store: what survives      faults, log, admin: for tests
 //! ```
+//!
+//! With `--guest instant` there is no sandbox: `instant` answers in the guest's place.
 
 #![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test names what it expects"))]
 
@@ -26,6 +28,7 @@ mod faults;
 mod files;
 mod guest;
 mod guest_api;
+mod instant;
 mod lifecycle;
 mod log;
 mod names;
@@ -59,7 +62,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use cli::{AGENT, LAUNCH};
 pub use faults::{Effect, FaultRule};
 pub use guest::SelfProgram;
-pub use settings::{Boot, GroupKind, Limit, NetworkKind, OnCold, Rate, RestorePolicy, Settings};
+pub use settings::{Boot, GroupKind, GuestKind, Limit, NetworkKind, OnCold, Rate, RestorePolicy, Settings};
 
 use connection::{Connection, CuttableListener};
 use faults::Faults;

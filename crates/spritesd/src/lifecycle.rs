@@ -20,8 +20,9 @@ use super::activity::Hold;
 use super::cgroup::{Bounds, Group};
 use super::guest::etc::write_resolver;
 use super::guest::launch::{LaunchPlan, Parts};
-use super::guest::{Guest, GuestError};
+use super::guest::{Guest, GuestError, Sandbox};
 use super::guest_api;
+use super::instant::Machine;
 use super::network::{GuestNetwork, Lease, NetworkError, RESOLVER};
 use super::policy::NetworkPolicy;
 use super::settings::OnCold;
@@ -54,8 +55,8 @@ pub(crate) struct Vm {
     guest: Arc<Guest>,
     group: Group,
     network: Option<GuestNetwork>,
-    /// Serves the guest's API for as long as the sandbox is there.
-    api: AbortHandle,
+    /// Serves the guest's API for as long as the sandbox is there; nobody needs it where there is none.
+    api: Option<AbortHandle>,
 }
 
 /// Whether there is a sandbox, and whether its processes run.
@@ -190,6 +191,10 @@ impl Sprite {
         let (meta, shared) = (self.meta(), &self.shared);
         let bounds = Bounds { memory: shared.settings.memory_limit, processes: shared.settings.process_limit };
         let group = shared.groups.group(&meta.id, bounds).map_err(GuestError::Io)?;
+        if let Some(instance) = &self.instance {
+            let guest = Arc::new(Guest::Instant(Machine::start(instance)));
+            return Ok(Vm { guest, group, network: None, api: None });
+        }
         let lease = shared.world.as_ref().map(|world| world.lease(&meta.network)).transpose();
         let lease = lease.map_err(|error| GuestError::Io(io::Error::other(error)))?;
         let own = shared.store.directory(&meta.name);
@@ -217,22 +222,22 @@ impl Sprite {
             agent_args: shared.program.agent.clone(),
         };
         let started = async {
-            let guest = Guest::start(&shared.spawner, &shared.program, &plan).await?;
-            let network = match (lease, guest.network()) {
+            let sandbox = Sandbox::start(&shared.spawner, &shared.program, &plan).await?;
+            let network = match (lease, sandbox.network()) {
                 (None, _) => Ok(None),
                 (Some(lease), Some(namespace)) => GuestNetwork::attach(lease, &namespace).await.map(Some),
                 (Some(_), None) => return Err(GuestError::Gone),
             };
             match network {
-                Ok(network) => Ok((guest, network)),
+                Ok(network) => Ok((Guest::Sandbox(sandbox), network)),
                 Err(error) => {
-                    guest.stop().await;
+                    sandbox.stop().await;
                     Err(GuestError::Io(io::Error::other(error)))
                 }
             }
         };
         match started.await {
-            Ok((guest, network)) => Ok(Vm { guest, group, network, api }),
+            Ok((guest, network)) => Ok(Vm { guest: Arc::new(guest), group, network, api: Some(api) }),
             Err(error) => {
                 api.abort();
                 drop(group.remove().await);
@@ -418,7 +423,9 @@ impl Vm {
         // What is frozen cannot end.
         drop(self.group.freeze(false).await);
         self.guest.stop().await;
-        self.api.abort();
+        if let Some(api) = &self.api {
+            api.abort();
+        }
         if let Err(error) = timeout(Duration::from_secs(10), self.group.remove()).await.unwrap_or(Ok(())) {
             warn!(%error, "a control group stays behind");
         }

@@ -11,11 +11,12 @@ use super::StartError;
 use super::cgroup::Groups;
 use super::guest::common::Common;
 use super::guest::{SelfProgram, Spawner};
+use super::instant::trees;
 use super::log::EventLog;
 use super::namespace_holder::NamespaceHolder;
 use super::network::{Host, NoNetwork, World};
 use super::process_trace::ProcessTrace;
-use super::settings::{GroupKind, NetworkKind, Settings};
+use super::settings::{GroupKind, GuestKind, NetworkKind, Settings};
 use super::sprite::{Shared, blocking};
 use super::storage::Storage;
 use super::store::Store;
@@ -32,9 +33,13 @@ pub(super) async fn build(
     program: SelfProgram,
     port: u16,
 ) -> Result<(Shared, Option<NamespaceHolder>), StartError> {
-    let directory = data.to_owned();
-    let store = blocking(move || Store::open(&directory)).await?;
+    let (directory, guest) = (data.to_owned(), settings.guest);
+    let store = blocking(move || Store::open(&directory, guest)).await?;
     let data = store.root().to_owned();
+    keep_to(guest, &data)?;
+    if guest == GuestKind::Instant {
+        return build_instant(&data, store, settings, program, port).await.map(|shared| (shared, None));
+    }
     let directory = data.join("guest");
     let common = blocking(move || Common::write(&directory)).await?;
     let superuser = rustix::process::geteuid().is_root();
@@ -85,10 +90,56 @@ pub(super) async fn build(
         port,
         storage,
         groups,
+        answers: None,
         capacity: Arc::new(Semaphore::new(capacity)),
         changes: broadcast::Sender::new(CHANGES),
     };
     Ok((shared, holder))
+}
+
+/// The same for instant Sprites, which need nothing of the machine but a directory.
+async fn build_instant(
+    data: &Path,
+    store: Store,
+    settings: Settings,
+    program: SelfProgram,
+    port: u16,
+) -> Result<Shared, StartError> {
+    if settings.world.is_some() {
+        return Err(StartError::Network("--world needs --guest bubblewrap: instant Sprites reach nothing".into()));
+    }
+    warn!("--guest instant: nothing is executed, and policies are kept but not enforced");
+    let storage = Storage::open_instant(data).await?;
+    let capacity = settings.running_limit.map_or(Semaphore::MAX_PERMITS, |limit| limit as usize);
+    Ok(Shared {
+        store,
+        log: Arc::default(),
+        process_trace: None,
+        world: None,
+        spawner: Spawner::start()?,
+        program,
+        common: Common { directory: data.join("guest"), loader: None },
+        settings,
+        port,
+        storage,
+        groups: Groups::none(),
+        answers: Some(Arc::default()),
+        capacity: Arc::new(Semaphore::new(capacity)),
+        changes: broadcast::Sender::new(CHANGES),
+    })
+}
+
+/// Refuses a data directory whose Sprites are made of something else: their files would be missing.
+fn keep_to(guest: GuestKind, data: &Path) -> Result<(), StartError> {
+    let (others, other) = match guest {
+        GuestKind::Bubblewrap => ([trees::ROOT].as_slice(), "instant"),
+        GuestKind::Instant => (["files", "disk.img"].as_slice(), "bubblewrap"),
+    };
+    if others.iter().any(|name| data.join(name).exists()) {
+        let text = format!("the data directory holds Sprites of --guest {other}: give another --data");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text).into());
+    }
+    Ok(())
 }
 
 /// The world with the hosts of a file.

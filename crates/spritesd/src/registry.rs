@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::checkpoints::Checkpoint;
 use super::errors::Limited;
 use super::policy::NetworkPolicy;
-use super::settings::Rate;
+use super::settings::{GuestKind, Rate};
 use super::sprite::{Shared, Sprite, blocking};
 use super::store::{Meta, UrlSettings, free_user};
 
@@ -79,12 +79,10 @@ impl Registry {
         url_settings: UrlSettings,
     ) -> Result<Arc<Sprite>, CreateError> {
         let _changing = self.changing.lock().await;
-        let existing = self.all();
-        if existing.contains_key(name) {
+        if self.get(name).is_some() {
             return Err(CreateError::Duplicate);
         }
         self.count_creation().map_err(CreateError::Limited)?;
-        let known: Vec<Meta> = existing.values().map(|sprite| sprite.meta()).collect();
         let now = Timestamp::now();
         let first = Checkpoint::first(now);
         let meta = Meta {
@@ -102,7 +100,7 @@ impl Registry {
             checkpoints: vec![first.clone()],
             next_checkpoint: 1,
             services: BTreeMap::new(),
-            user: free_user(known.iter()),
+            user: self.free_user(),
         };
         // Files first: what belongs to no Sprite is removed at the next start, a Sprite without files would stay.
         let made = async {
@@ -182,6 +180,14 @@ impl Registry {
         let all = self.all();
         join_all(all.values().map(|sprite| sprite.close())).await;
         self.shared.store.release();
+    }
+
+    /// The host user of a new guest, if it is to have one.
+    fn free_user(&self) -> Option<u32> {
+        match self.shared.settings.guest {
+            GuestKind::Bubblewrap => free_user(|| self.lock().values().filter_map(|sprite| sprite.user()).collect()),
+            GuestKind::Instant => None,
+        }
     }
 
     /// Counts one more creation, unless there are as many in the window as may be.

@@ -15,6 +15,9 @@ pub(crate) const LOCALHOST: &str = "localhost";
 /// What can be chosen. The defaults are the platform's published numbers, or its safest reading.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
+    /// What a Sprite is made of
+    #[arg(long, value_enum, default_value_t = GuestKind::Bubblewrap)]
+    pub guest: GuestKind,
     /// How long a Sprite without activity stays running
     #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "DURATION")]
     pub idle_after: Duration,
@@ -70,6 +73,16 @@ pub struct Settings {
     /// What an hour awake costs, in USD: by default 8 vCPU at 0.07 and 4 GB at 0.04375, as published
     #[arg(long, default_value_t = 0.735, value_name = "USD")]
     pub price_per_hour: f64,
+}
+
+/// What a Sprite is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GuestKind {
+    /// Namespaces made by bubblewrap
+    Bubblewrap,
+    /// Nothing: no sandbox and no process. Files and policies are kept and answered, but egress is not enforced; exec answers
+    /// what the operator's runner would, with outputs scripted by the admin's `/instant`
+    Instant,
 }
 
 /// When a new Sprite boots for the first time.

@@ -13,9 +13,10 @@ use tracing::warn;
 
 use super::activity::Activity;
 use super::cgroup::Groups;
-use super::exec::session::{Begun, Command, Session};
+use super::exec::session::{Begun, Command, End, Session};
 use super::guest::common::Common;
-use super::guest::{GuestError, SelfProgram, Spawner};
+use super::guest::{Guest, GuestError, SelfProgram, Spawner};
+use super::instant::{Answers, Instance};
 use super::lifecycle::{Meter, Power, Status};
 use super::log::EventLog;
 use super::network::World;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) port: u16,
     pub(crate) storage: Storage,
     pub(crate) groups: Groups,
+    /// What commands are answered in the place of guests, if there are none.
+    pub(crate) answers: Option<Arc<Answers>>,
     /// How many more Sprites may be running.
     pub(crate) capacity: Arc<Semaphore>,
     /// Names of Sprites that have just changed their state.
@@ -94,6 +97,8 @@ pub(crate) enum Found {
 pub(crate) struct Sprite {
     pub(super) shared: Arc<Shared>,
     meta: Mutex<Meta>,
+    /// What stands for its guest, if it is an instant one.
+    pub(super) instance: Option<Arc<Instance>>,
     /// Its sandbox, if there is one.
     pub(super) power: Mutex<Power>,
     /// What it looks like from outside.
@@ -124,9 +129,12 @@ struct Sessions {
 
 impl Sprite {
     pub(crate) fn new(shared: Arc<Shared>, meta: Meta) -> Arc<Self> {
+        let answers = shared.answers.as_ref();
+        let instance = answers.map(|answers| Arc::new(Instance::new(&shared.storage.directory(&meta.id), answers)));
         Arc::new(Self {
             shared,
             meta: Mutex::new(meta),
+            instance,
             power: Mutex::default(),
             status: watch::Sender::new(Status::Cold),
             meter: Mutex::default(),
@@ -143,6 +151,11 @@ impl Sprite {
     /// A copy of what is known of it.
     pub(crate) fn meta(&self) -> Meta {
         self.lock_meta().clone()
+    }
+
+    /// The host user of its guest.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.lock_meta().user
     }
 
     /// Changes what is known, durably; in memory only once it is on disk.
@@ -188,18 +201,16 @@ impl Sprite {
         let argv = command.spawn.argv.clone();
         self.record("exec", json!({ "argv": argv, "policy": self.lock_meta().network.clone() }));
         let (registering, ending) = (Arc::clone(self), Arc::clone(self));
-        let begun = Session::begin(
-            &awake,
-            Arc::clone(&self.activity),
-            command,
-            |session| registering.register(session),
-            move |session, end| {
-                ending.unregister(session);
-                ending.record("exec-end", json!({ "session": session.id, "end": format!("{end:?}") }));
-            },
-        )
-        .await?;
-        Ok(begun)
+        let activity = Arc::clone(&self.activity);
+        let registered = |session: &Arc<Session>| registering.register(session);
+        let ended = move |session: &Arc<Session>, end: End| {
+            ending.unregister(session);
+            ending.record("exec-end", json!({ "session": session.id, "end": format!("{end:?}") }));
+        };
+        match &**awake {
+            Guest::Sandbox(_) => Ok(Session::begin(&awake, activity, command, registered, ended).await?),
+            Guest::Instant(machine) => Ok(machine.begin(activity, command, registered, ended)),
+        }
     }
 
     /// The live sessions, by id.

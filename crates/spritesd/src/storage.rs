@@ -15,6 +15,8 @@ use tokio::process::Command;
 use tracing::{info, warn};
 
 use super::guest::layers::{IDMAP, unshare_number};
+use super::instant::trees;
+use super::sprite::blocking;
 use super::store::FIRST_USER;
 
 /// Of the image, which is sparse: what is not written takes no space.
@@ -96,6 +98,8 @@ esac
 /// Where the files of all Sprites are.
 #[derive(Debug)]
 pub(crate) struct Storage {
+    /// The files of instant Sprites, which no guest writes: no process is started for them.
+    instant: bool,
     root: PathBuf,
     /// The mount namespace the root is to be looked up in, if not our own.
     mounts: Option<PathBuf>,
@@ -110,10 +114,11 @@ impl Storage {
     pub(crate) async fn open(data: &Path, mounts: Option<PathBuf>, limit: Option<u64>) -> io::Result<Self> {
         let image = data.join("disk.img");
         let superuser = mounts.is_some();
-        let plain = Self { root: data.join("files"), mounts: None, limit: None, layered: false };
+        let plain = Self { instant: false, root: data.join("files"), mounts: None, limit: None, layered: false };
         let mut storage = plain;
         if let (Some(mounts), Some(limit)) = (mounts, limit) {
-            let disk = Self { root: data.join("disk"), mounts: Some(mounts), limit: Some(limit), layered: false };
+            let (root, mounts, limit) = (data.join("disk"), Some(mounts), Some(limit));
+            let disk = Self { instant: false, root, mounts, limit, layered: false };
             match disk.run("format", &[&image.to_string_lossy(), &IMAGE_BYTES.to_string()]).await {
                 Ok(_) => storage = disk,
                 // Files that are on the image cannot be served from elsewhere.
@@ -137,6 +142,14 @@ impl Storage {
         Ok(storage)
     }
 
+    /// Opens or makes the storage of a server with instant Sprites.
+    pub(crate) async fn open_instant(data: &Path) -> io::Result<Self> {
+        let root = data.join(trees::ROOT);
+        let opened = root.clone();
+        blocking(move || trees::open(&opened)).await?;
+        Ok(Self { instant: true, root, mounts: None, limit: None, layered: false })
+    }
+
     async fn probe_layers(&self) -> io::Result<()> {
         let number = unshare_number().ok_or(io::ErrorKind::Unsupported)?;
         self.run("layer", &[&number.to_string(), &FIRST_USER.to_string(), IDMAP]).await.map(drop)
@@ -149,6 +162,10 @@ impl Storage {
 
     /// Removes what belongs to no Sprite and completes what a crash has left half done.
     pub(crate) async fn recover(&self, ids: &[String]) -> io::Result<()> {
+        if self.instant {
+            let (root, ids) = (self.root.clone(), ids.to_vec());
+            return blocking(move || trees::recover(&root, &ids)).await;
+        }
         for id in self.run("list", &[]).await?.lines().filter(|id| id.starts_with("sprite-")) {
             let what = if ids.iter().any(|known| known == id) { "recover" } else { "remove" };
             self.run(what, &[id]).await?;
@@ -158,27 +175,45 @@ impl Storage {
 
     /// Makes the files of a new Sprite, owned by `user`.
     pub(crate) async fn create(&self, id: &str, user: Option<u32>) -> io::Result<()> {
+        if self.instant {
+            return self.tree(id, trees::create).await;
+        }
         let owner = user.map_or_else(|| "none".to_owned(), |user| user.to_string());
         self.run("create", &[id, &owner]).await.map(drop)
     }
 
     /// Removes all of a Sprite.
     pub(crate) async fn remove(&self, id: &str) -> io::Result<()> {
+        if self.instant {
+            return self.tree(id, trees::remove).await;
+        }
         self.run("remove", &[id]).await.map(drop)
     }
 
     /// Copies the files as they are now.
     pub(crate) async fn snapshot(&self, id: &str, checkpoint: &str) -> io::Result<()> {
+        if self.instant {
+            let checkpoint = checkpoint.to_owned();
+            return self.tree(id, move |directory| trees::snapshot(directory, &checkpoint)).await;
+        }
         self.run("snapshot", &[id, checkpoint]).await.map(drop)
     }
 
     /// Puts a copy in the place of the files. Nothing may be using them.
     pub(crate) async fn restore(&self, id: &str, checkpoint: &str) -> io::Result<()> {
+        if self.instant {
+            let checkpoint = checkpoint.to_owned();
+            return self.tree(id, move |directory| trees::restore(directory, &checkpoint)).await;
+        }
         self.run("restore", &[id, checkpoint]).await.map(drop)
     }
 
     /// Removes a copy.
     pub(crate) async fn forget(&self, id: &str, checkpoint: &str) -> io::Result<()> {
+        if self.instant {
+            let checkpoint = checkpoint.to_owned();
+            return self.tree(id, move |directory| trees::forget(directory, &checkpoint)).await;
+        }
         self.run("forget", &[id, checkpoint]).await.map(drop)
     }
 
@@ -205,6 +240,12 @@ impl Storage {
         self.mounts.as_deref()
     }
 
+    /// Does something with the directory of an instant Sprite.
+    async fn tree(&self, id: &str, work: impl FnOnce(&Path) -> io::Result<()> + Send + 'static) -> io::Result<()> {
+        let directory = self.directory(id);
+        blocking(move || work(&directory)).await
+    }
+
     async fn run(&self, what: &str, arguments: &[&str]) -> io::Result<String> {
         let limit = self.limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
         let mut command = match &self.mounts {
@@ -229,94 +270,4 @@ impl Storage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::namespace_holder::NamespaceHolder;
-
-    async fn both() -> Vec<(Storage, tempfile::TempDir, Option<NamespaceHolder>)> {
-        let mut all = Vec::new();
-        for limit in [None, Some(8 << 20)] {
-            let data = tempfile::tempdir().unwrap();
-            let holder = match limit {
-                None => None,
-                Some(_) => Some(NamespaceHolder::start(false, &[]).await.unwrap()),
-            };
-            let mounts = holder.as_ref().map(NamespaceHolder::mounts);
-            let storage = Storage::open(data.path(), mounts, limit).await.unwrap();
-            assert_eq!(storage.limit, limit);
-            all.push((storage, data, holder));
-        }
-        all
-    }
-
-    /// Runs a script in the directory of a Sprite, as the storage sees it.
-    async fn sh(storage: &Storage, id: &str, script: &str) -> String {
-        let mounts = storage.mounts.clone().unwrap_or_else(|| "/proc/self/ns/mnt".into());
-        let script = format!("cd {} && {script}", storage.directory(id).display());
-        let mount = format!("--mount={}", mounts.display());
-        let output = Command::new("nsenter").args([&mount, "--", "sh", "-c", &script]).output().await.unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    #[tokio::test]
-    async fn a_copy_is_not_touched_by_later_writes_and_comes_back() {
-        for (storage, _data, _holder) in both().await {
-            storage.create("sprite-1", None).await.unwrap();
-            sh(&storage, "sprite-1", "echo first > fs/home/a").await;
-            storage.snapshot("sprite-1", "v1").await.unwrap();
-            sh(&storage, "sprite-1", "echo second > fs/home/a; echo new > fs/workspace/b").await;
-            assert_eq!(sh(&storage, "sprite-1", "cat checkpoints/v1/home/a fs/home/a").await, "first\nsecond");
-            storage.restore("sprite-1", "v1").await.unwrap();
-            assert_eq!(sh(&storage, "sprite-1", "cat fs/home/a; ls fs/workspace; ls").await, "first\ncheckpoints\nfs");
-            storage.forget("sprite-1", "v1").await.unwrap();
-            assert_eq!(sh(&storage, "sprite-1", "ls checkpoints; cat fs/home/a").await, "first");
-            storage.remove("sprite-1").await.unwrap();
-            storage.remove("sprite-1").await.unwrap();
-            assert_eq!(storage.run("list", &[]).await.unwrap(), "");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_a_crash_left_is_completed_or_removed() {
-        for (storage, _data, _holder) in both().await {
-            storage.create("sprite-1", None).await.unwrap();
-            storage.create("sprite-2", None).await.unwrap();
-            // Died in the middle of a restore, before the new files had their name.
-            sh(&storage, "sprite-1", "echo kept > fs/home/a; mv fs old").await;
-            storage.recover(&["sprite-1".into()]).await.unwrap();
-            assert_eq!(sh(&storage, "sprite-1", "cat fs/home/a; ls").await, "kept\ncheckpoints\nfs");
-            assert_eq!(storage.run("list", &[]).await.unwrap().trim(), "sprite-1");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_full_sprite_leaves_space_to_the_others_and_the_limit_outlives_a_restore() {
-        let (storage, _data, _holder) = both().await.pop().unwrap();
-        storage.create("sprite-1", None).await.unwrap();
-        storage.create("sprite-2", None).await.unwrap();
-        storage.snapshot("sprite-1", "v0").await.unwrap();
-        storage.restore("sprite-1", "v0").await.unwrap();
-        let write = "head -c 20000000 /dev/zero > fs/home/big 2>/dev/null && echo written || echo refused";
-        assert_eq!(sh(&storage, "sprite-1", write).await, "refused");
-        assert_eq!(sh(&storage, "sprite-2", "head -c 1000000 /dev/zero > fs/home/a && echo written").await, "written");
-        assert!(storage.fill("sprite-2").await.unwrap());
-        let more = "head -c 1000000 /dev/zero > fs/home/b 2>/dev/null && sync -f fs && echo written || echo refused";
-        assert_eq!(sh(&storage, "sprite-2", more).await, "refused");
-        storage.relieve("sprite-2").await.unwrap();
-        assert_eq!(sh(&storage, "sprite-2", more).await, "written");
-    }
-
-    #[tokio::test]
-    async fn files_on_the_image_are_there_again_after_the_holder_is_gone() {
-        let data = tempfile::tempdir().unwrap();
-        let mut holder = NamespaceHolder::start(false, &[]).await.unwrap();
-        let storage = Storage::open(data.path(), Some(holder.mounts()), Some(8 << 20)).await.unwrap();
-        storage.create("sprite-1", None).await.unwrap();
-        sh(&storage, "sprite-1", "echo kept > fs/home/a").await;
-        holder.stop().await;
-        let holder = NamespaceHolder::start(false, &[]).await.unwrap();
-        let storage = Storage::open(data.path(), Some(holder.mounts()), Some(8 << 20)).await.unwrap();
-        storage.recover(&["sprite-1".into()]).await.unwrap();
-        assert_eq!(sh(&storage, "sprite-1", "cat fs/home/a").await, "kept");
-    }
-}
+mod tests;

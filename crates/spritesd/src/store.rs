@@ -19,12 +19,15 @@ use super::checkpoints::Checkpoint;
 use super::guest::etc::write_etc;
 use super::policy::NetworkPolicy;
 use super::services::definition::All;
+use super::settings::GuestKind;
 
 /// The first host user a guest may run as. One a Sprite: files, limits and IPC of two never meet.
 pub(crate) const FIRST_USER: u32 = 700_000;
 
 /// What a Sprite's directory holds: the guest's `/etc`, its policy to read, logs of services, the socket of its API.
 const PARTS: [&str; 4] = ["etc", "policy", "logs", "run"];
+/// What it holds where there is no guest to be shown anything.
+const PARTS_ALONE: [&str; 1] = ["logs"];
 
 /// What is known of one Sprite besides its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +78,9 @@ pub(crate) struct Store {
     root: PathBuf,
     /// Holds the lock; released by the kernel even after a kill.
     lock: File,
+    /// Instant ones see nothing, and are made by the thousand: nothing is written for them to see, nor synced. So what is kept
+    /// outlives the process and not the machine.
+    guest: GuestKind,
 }
 
 impl Drop for Store {
@@ -86,7 +92,7 @@ impl Drop for Store {
 
 impl Store {
     /// Opens or makes the directory and clears what a crash has left half done.
-    pub(crate) fn open(root: &Path) -> io::Result<Self> {
+    pub(crate) fn open(root: &Path, guest: GuestKind) -> io::Result<Self> {
         std::fs::create_dir_all(root)?;
         let root = root.canonicalize()?;
         let lock = File::create(root.join("lock"))?;
@@ -97,7 +103,7 @@ impl Store {
             clear(&root.join(part))?;
         }
         std::fs::create_dir_all(root.join("sprites"))?;
-        Ok(Self { root, lock })
+        Ok(Self { root, lock, guest })
     }
 
     /// The directory.
@@ -143,37 +149,60 @@ impl Store {
 
     fn assemble(&self, meta: &Meta, incoming: &Path) -> io::Result<()> {
         std::fs::create_dir_all(incoming)?;
-        for part in PARTS {
+        let parts: &[&str] = if self.is_instant() { &PARTS_ALONE } else { &PARTS };
+        for part in parts {
             std::fs::create_dir(incoming.join(part))?;
         }
-        write_etc(&incoming.join("etc"), &meta.name)?;
-        write_policy(incoming, meta)?;
-        write_meta(incoming, meta)?;
+        if !self.is_instant() {
+            write_etc(&incoming.join("etc"), &meta.name)?;
+        }
+        self.write(incoming, meta)?;
         std::fs::rename(incoming, self.directory(&meta.name))?;
-        sync(&self.root.join("sprites"))
+        self.sync(&self.root.join("sprites"))
+    }
+
+    fn is_instant(&self) -> bool {
+        self.guest == GuestKind::Instant
     }
 
     /// Replaces what is known of a Sprite, durably.
     pub(crate) fn save(&self, meta: &Meta) -> io::Result<()> {
-        write_policy(&self.directory(&meta.name), meta)?;
-        write_meta(&self.directory(&meta.name), meta)
+        self.write(&self.directory(&meta.name), meta)
+    }
+
+    fn write(&self, directory: &Path, meta: &Meta) -> io::Result<()> {
+        if !self.is_instant() {
+            write_policy(directory, meta)?;
+        }
+        let temporary = directory.join("meta.json.new");
+        let mut file = File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec_pretty(meta)?)?;
+        if !self.is_instant() {
+            file.sync_all()?;
+        }
+        std::fs::rename(&temporary, directory.join("meta.json"))?;
+        self.sync(directory)
+    }
+
+    fn sync(&self, directory: &Path) -> io::Result<()> {
+        if self.is_instant() { Ok(()) } else { File::open(directory)?.sync_all() }
     }
 
     /// Makes a Sprite not exist, durably; its files go after that.
     pub(crate) fn discard(&self, meta: &Meta) -> io::Result<()> {
         let trash = self.root.join("trash").join(&meta.id);
         std::fs::rename(self.directory(&meta.name), &trash)?;
-        sync(&self.root.join("sprites"))?;
+        self.sync(&self.root.join("sprites"))?;
         std::fs::remove_dir_all(&trash)
     }
 }
 
 /// The lowest host user that no Sprite has; none when this server cannot give guests a user of their own.
-pub(crate) fn free_user<'a>(all: impl Iterator<Item = &'a Meta>) -> Option<u32> {
+pub(crate) fn free_user(taken: impl FnOnce() -> BTreeSet<u32>) -> Option<u32> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let taken: BTreeSet<u32> = all.filter_map(|meta| meta.user).collect();
+    let taken = taken();
     (FIRST_USER..u32::MAX).find(|user| !taken.contains(user))
 }
 
@@ -190,19 +219,6 @@ fn write_policy(directory: &Path, meta: &Meta) -> io::Result<()> {
     }
     std::fs::write(&temporary, text)?;
     std::fs::rename(temporary, file)
-}
-
-fn write_meta(directory: &Path, meta: &Meta) -> io::Result<()> {
-    let temporary = directory.join("meta.json.new");
-    let mut file = File::create(&temporary)?;
-    file.write_all(&serde_json::to_vec_pretty(meta)?)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, directory.join("meta.json"))?;
-    sync(directory)
-}
-
-fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }
 
 fn clear(directory: &Path) -> io::Result<()> {
@@ -239,7 +255,7 @@ mod tests {
     #[test]
     fn what_is_saved_is_loaded_and_what_is_discarded_is_gone() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = Store::open(dir.path(), GuestKind::Bubblewrap).unwrap();
         let mut one = meta("one");
         store.create(&one).unwrap();
         store.create(&meta("two")).unwrap();
@@ -247,7 +263,7 @@ mod tests {
         store.save(&one).unwrap();
         drop(store);
 
-        let store = Store::open(dir.path()).unwrap();
+        let store = Store::open(dir.path(), GuestKind::Bubblewrap).unwrap();
         let (mut all, _) = store.load().unwrap();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         assert_eq!(all, [one.clone(), meta("two")]);
@@ -259,14 +275,14 @@ mod tests {
     #[test]
     fn a_crash_between_the_steps_leaves_all_or_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = Store::open(dir.path(), GuestKind::Bubblewrap).unwrap();
         store.create(&meta("kept")).unwrap();
         drop(store);
         // Died while creating, while saving, and while deleting.
         std::fs::create_dir_all(dir.path().join("incoming/sprite-half/etc")).unwrap();
         std::fs::write(dir.path().join("sprites/kept/meta.json.new"), "{").unwrap();
         std::fs::create_dir_all(dir.path().join("trash/sprite-gone/etc")).unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = Store::open(dir.path(), GuestKind::Bubblewrap).unwrap();
         assert_eq!(store.load().unwrap(), (vec![meta("kept")], true));
         assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(dir.path().join("trash")).unwrap().count(), 0);
@@ -275,9 +291,9 @@ mod tests {
     #[test]
     fn one_server_a_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Store::open(dir.path()).unwrap();
-        assert_eq!(Store::open(dir.path()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        let first = Store::open(dir.path(), GuestKind::Bubblewrap).unwrap();
+        assert_eq!(Store::open(dir.path(), GuestKind::Bubblewrap).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         drop(first);
-        Store::open(dir.path()).unwrap();
+        Store::open(dir.path(), GuestKind::Bubblewrap).unwrap();
     }
 }

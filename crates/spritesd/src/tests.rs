@@ -10,6 +10,7 @@ mod files;
 mod files_change;
 mod hangups;
 mod http_exec;
+mod instant;
 mod isolation;
 mod kill;
 mod lifecycle;

@@ -3,29 +3,25 @@
 //! Output goes through the bounded [`Replay`]; input through a bounded queue. The session leaves its Sprite's list
 //! the moment the process ends; watchers then still get the rest of the output and the exit code.
 
-use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
+use super::absence;
 use super::frames::Input;
+use super::inputs::{Inbox, Inputs, inputs};
 use super::replay::Replay;
 use super::signals;
-use super::stream::{Descriptor, Size};
+use super::stream::Size;
+use super::streams::{Streams, Terminal};
 pub(crate) use super::watcher::{Next, Watcher};
-use crate::activity::Activity;
+use crate::activity::{Activity, Hold};
 use crate::guest::protocol::{Answer, Request, Spawn};
 use crate::guest::{Guest, GuestError};
-
-/// How much input may wait for a program that does not read. Above it the client's socket is not read either.
-const INPUT_BUDGET: u32 = 8 << 20;
-/// How long a program that is told to end because nobody watches any more may take to.
-const LEAVE: Duration = Duration::from_secs(10);
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +54,13 @@ pub(crate) enum Begun {
 
 /// A running command.
 pub(crate) struct Session {
-    /// Process id inside the guest: the session's id.
+    /// Process id inside the guest, or what stands for it: the session's id.
     pub(crate) id: u32,
     /// Resolved program and arguments, joined by spaces.
     pub(crate) command: String,
     pub(crate) workdir: String,
     pub(crate) created: Timestamp,
-    guest: Arc<Guest>,
-    terminal: Option<Terminal>,
+    runs: Runs,
     pub(super) activity: Arc<Activity>,
     pub(super) state: Mutex<State>,
     /// There is a frame or an end.
@@ -75,8 +70,22 @@ pub(crate) struct Session {
     pub(super) watchers: watch::Sender<usize>,
     /// The process has ended; output may still be on its way.
     exited: watch::Sender<Option<End>>,
-    input: mpsc::UnboundedSender<(Input, Option<OwnedSemaphorePermit>)>,
-    budget: Arc<Semaphore>,
+    inbox: Inbox,
+}
+
+/// What a session runs.
+enum Runs {
+    /// A process of the guest, with its terminal if it has one.
+    Process(Arc<Guest>, Option<Terminal>),
+    /// Work of the server's own; what it is told last of the signals that end a program.
+    Work(watch::Sender<Option<i32>>),
+}
+
+/// What a new session is called.
+pub(crate) struct Named {
+    pub(crate) id: u32,
+    pub(crate) command: String,
+    pub(crate) workdir: String,
 }
 
 #[derive(Default)]
@@ -84,50 +93,6 @@ pub(super) struct State {
     pub(super) replay: Replay,
     pub(super) end: Option<End>,
     bytes: u64,
-}
-
-/// The terminal of a command: its master, which carries both directions.
-struct Terminal {
-    master: Descriptor,
-    size: Mutex<Size>,
-}
-
-/// Our ends of a program's streams, and the ends to pass to it.
-struct Streams {
-    stdin: Option<Descriptor>,
-    stdout: Descriptor,
-    /// None where everything comes by one stream.
-    stderr: Option<Descriptor>,
-    theirs: Vec<OwnedFd>,
-}
-
-impl Streams {
-    fn pipes(stdin: bool) -> io::Result<Self> {
-        let (stdout, stdout_end) = io::pipe()?;
-        let (stderr, stderr_end) = io::pipe()?;
-        let (stdin_end, stdin) = if stdin { Some(io::pipe()?) } else { None }.unzip();
-        let mut theirs: Vec<OwnedFd> = stdin_end.map(OwnedFd::from).into_iter().collect();
-        theirs.extend([stdout_end.into(), stderr_end.into()]);
-        Ok(Self {
-            stdin: stdin.map(|writer| Descriptor::new(writer.into())).transpose()?,
-            stdout: Descriptor::new(stdout.into())?,
-            stderr: Some(Descriptor::new(stderr.into())?),
-            theirs,
-        })
-    }
-
-    /// A terminal of the guest's own, so that its programs find it by name.
-    async fn terminal(guest: &Guest, size: Size) -> Result<Self, GuestError> {
-        let (Answer::Opened { .. }, Some(master)) = guest.ask(Request::OpenTerminal, &[]).await? else {
-            return Err(GuestError::Confused);
-        };
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let peer = ioctl_tiocgptpeer(&master, flags).map_err(io::Error::from)?;
-        let theirs = vec![peer.try_clone()?, peer.try_clone()?, peer];
-        let master = Descriptor::new(master)?;
-        master.resize(size)?;
-        Ok(Self { stdin: Some(master.clone()), stdout: master, stderr: None, theirs })
-    }
 }
 
 impl Session {
@@ -153,33 +118,64 @@ impl Session {
         // Our copies of the guest's ends must go, or the streams never end.
         drop(fds);
         drop(theirs);
-        let (input, queue) = mpsc::unbounded_channel();
         let arguments = argv.iter().skip(1).map(String::as_str);
-        let session = Arc::new(Self {
-            id: started.pid,
-            command: std::iter::once(started.program.as_str()).chain(arguments).collect::<Vec<_>>().join(" "),
+        let command = std::iter::once(started.program.as_str()).chain(arguments).collect::<Vec<_>>().join(" ");
+        let terminal = terminal.map(|size| Terminal::new(stdout.clone(), size));
+        let named = Named { id: started.pid, command, workdir };
+        let (session, inputs) = Self::new(named, Runs::Process(Arc::clone(guest), terminal), activity);
+        let watcher = session.watch();
+        registered(&session);
+        tokio::spawn(super::inputs::feed(Arc::clone(&session), inputs, stdin));
+        tokio::spawn(Arc::clone(&session).await_exit(started.exit, ended));
+        tokio::spawn(super::pump::pump(Arc::clone(&session), stdout, stderr));
+        absence::limit(&session, after_disconnect);
+        Ok(Begun::Session(watcher))
+    }
+
+    /// Starts what no process does: `work` reads the input, hears the signals that end a program, keeps the output and says
+    /// how it ended. `ended` runs then, before any watcher is told.
+    pub(crate) fn work<W: Future<Output = End> + Send + 'static>(
+        named: Named,
+        activity: Arc<Activity>,
+        after_disconnect: Option<Duration>,
+        registered: impl FnOnce(&Arc<Self>),
+        ended: impl FnOnce(&Arc<Self>, End) + Send + 'static,
+        work: impl FnOnce(Arc<Self>, Inputs, watch::Receiver<Option<i32>>) -> W,
+    ) -> Watcher {
+        let (sender, signals) = watch::channel(None);
+        let (session, inputs) = Self::new(named, Runs::Work(sender), activity);
+        let watcher = session.watch();
+        registered(&session);
+        let working = work(Arc::clone(&session), inputs, signals);
+        let worked = Arc::clone(&session);
+        tokio::spawn(async move {
+            let end = working.await;
+            ended(&worked, end);
+            worked.exited.send_replace(Some(end));
+            worked.finish(end);
+        });
+        absence::limit(&session, after_disconnect);
+        watcher
+    }
+
+    fn new(named: Named, runs: Runs, activity: Arc<Activity>) -> (Arc<Self>, Inputs) {
+        let Named { id, command, workdir } = named;
+        let (inbox, inputs) = inputs();
+        let session = Self {
+            id,
+            command,
             workdir,
             created: Timestamp::now(),
-            guest: Arc::clone(guest),
-            terminal: terminal.map(|size| Terminal { master: stdout.clone(), size: Mutex::new(size) }),
+            runs,
             activity,
             state: Mutex::default(),
             output: Notify::new(),
             space: Notify::new(),
             watchers: watch::Sender::new(0),
             exited: watch::Sender::new(None),
-            input,
-            budget: Arc::new(Semaphore::new(INPUT_BUDGET as usize)),
-        });
-        let watcher = session.watch();
-        registered(&session);
-        tokio::spawn(Arc::clone(&session).feed(stdin, queue));
-        tokio::spawn(Arc::clone(&session).await_exit(started.exit, ended));
-        tokio::spawn(super::pump::pump(Arc::clone(&session), stdout, stderr));
-        if let Some(limit) = after_disconnect {
-            tokio::spawn(Arc::clone(&session).end_when_left(limit));
-        }
-        Ok(Begun::Session(watcher))
+            inbox,
+        };
+        (Arc::new(session), inputs)
     }
 
     /// Starts to watch, from the oldest output kept.
@@ -189,15 +185,16 @@ impl Session {
 
     /// The size of its terminal, if it has one.
     pub(crate) fn terminal(&self) -> Option<Size> {
-        self.terminal.as_ref().map(|terminal| *terminal.size.lock().unwrap_or_else(PoisonError::into_inner))
+        match &self.runs {
+            Runs::Process(_, terminal) => terminal.as_ref().map(Terminal::size),
+            Runs::Work(_) => None,
+        }
     }
 
     /// Gives its terminal another size; without a terminal nothing happens.
     pub(crate) fn resize(&self, size: Size) {
-        if let Some(terminal) = &self.terminal
-            && terminal.master.resize(size).is_ok()
-        {
-            *terminal.size.lock().unwrap_or_else(PoisonError::into_inner) = size;
+        if let Runs::Process(_, Some(terminal)) = &self.runs {
+            terminal.resize(size);
         }
     }
 
@@ -206,8 +203,18 @@ impl Session {
         if self.exited.borrow().is_some() {
             return false;
         }
-        let request = Request::Signal { pid: self.id, signal, group: signals::ends(signal) };
-        matches!(self.guest.ask(request, &[]).await, Ok((Answer::Done, _)))
+        match &self.runs {
+            Runs::Process(guest, _) => {
+                let request = Request::Signal { pid: self.id, signal, group: signals::ends(signal) };
+                matches!(guest.ask(request, &[]).await, Ok((Answer::Done, _)))
+            }
+            Runs::Work(told) => {
+                if signals::ends(signal) {
+                    told.send_replace(Some(signal));
+                }
+                true
+            }
+        }
     }
 
     /// Returns when the process has ended.
@@ -218,19 +225,14 @@ impl Session {
 
     /// Gives input to the program; waits while too much of it is unread.
     pub(crate) async fn input(&self, input: Input) {
-        let permit = match &input {
-            Input::Data(data) => {
-                let wanted = u32::try_from(data.len()).unwrap_or(u32::MAX).min(INPUT_BUDGET);
-                match Arc::clone(&self.budget).acquire_many_owned(wanted).await {
-                    Ok(permit) => Some(permit),
-                    // Ended: nobody will read it.
-                    Err(_) => return,
-                }
-            }
-            Input::End => None,
-        };
-        self.activity.touch();
-        drop(self.input.send((input, permit)));
+        if self.inbox.give(input).await {
+            self.activity.touch();
+        }
+    }
+
+    /// Keeps its Sprite awake, whether or not anybody watches.
+    pub(crate) fn keep_awake(&self) -> Hold {
+        self.activity.hold()
     }
 
     /// Bytes of output per second since the start.
@@ -249,7 +251,7 @@ impl Session {
     }
 
     /// Keeps a frame for the watchers; waits while the slowest of them needs the space.
-    pub(super) async fn keep(&self, mut frame: Bytes) {
+    pub(crate) async fn keep(&self, mut frame: Bytes) {
         loop {
             let space = self.space.notified();
             tokio::pin!(space);
@@ -278,55 +280,9 @@ impl Session {
         self.output.notify_waiters();
     }
 
-    /// Writes the input to the program until one of them ends.
-    async fn feed(
-        self: Arc<Self>,
-        mut stdin: Option<Descriptor>,
-        mut queue: mpsc::UnboundedReceiver<(Input, Option<OwnedSemaphorePermit>)>,
-    ) {
-        let feeding = async {
-            while let Some((input, _permit)) = queue.recv().await {
-                match (input, stdin.as_mut()) {
-                    (Input::Data(data), Some(pipe)) => {
-                        if pipe.write_all(&data).await.is_err() {
-                            stdin = None;
-                        }
-                    }
-                    (Input::End, _) => stdin = None,
-                    // Closed by the program: swallow the rest.
-                    (Input::Data(_), None) => {}
-                }
-            }
-        };
-        tokio::select! {
-            () = feeding => {}
-            _ = self.wait() => {}
-        }
-        self.budget.close();
-    }
-
     async fn await_exit(self: Arc<Self>, exit: oneshot::Receiver<u8>, ended: impl FnOnce(&Arc<Self>, End)) {
         let end = exit.await.map_or(End::Lost, End::Exited);
         ended(&self, end);
         self.exited.send_replace(Some(end));
-    }
-
-    /// Ends a command nobody has watched for `limit`: as the kill call does.
-    async fn end_when_left(self: Arc<Self>, limit: Duration) {
-        let mut watchers = self.watchers.subscribe();
-        loop {
-            let alone = async {
-                drop(watchers.wait_for(|count| *count == 0).await);
-                tokio::time::timeout(limit, watchers.wait_for(|count| *count > 0)).await.is_err()
-            };
-            tokio::select! {
-                _ = self.wait() => return,
-                left = alone => if left { break },
-            }
-        }
-        self.signal(rustix::process::Signal::TERM.as_raw()).await;
-        if tokio::time::timeout(LEAVE, self.wait()).await.is_err() {
-            self.signal(rustix::process::Signal::KILL.as_raw()).await;
-        }
     }
 }

@@ -137,7 +137,7 @@ pub(super) fn target_of(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// A new name for what is not whole yet.
-pub(super) fn temporary(parent: &Path) -> PathBuf {
+pub(crate) fn temporary(parent: &Path) -> PathBuf {
     parent.join(format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple()))
 }
 
@@ -170,7 +170,7 @@ fn open(path: &str) -> io::Result<(Answer, Option<OwnedFd>)> {
 }
 
 /// What a client is told about an error.
-pub(super) fn failure(error: &io::Error, path: &str) -> FileError {
+pub(crate) fn failure(error: &io::Error, path: &str) -> FileError {
     let (code, text) = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => ("ENOENT", "no such file or directory"),
         Some(Errno::EXIST) => ("EEXIST", "file exists"),

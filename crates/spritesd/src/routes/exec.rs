@@ -19,6 +19,9 @@ use crate::exec::socket::{Entry, Heartbeat, LARGEST_MESSAGE, Mishap, refuse, ser
 use crate::faults::{Effect, Fault};
 use crate::sprite::{Found, Sprite, WakeError};
 
+/// What each connection has for reading, whether or not its client sends anything. The usual is eight times as much.
+const READ_BUFFER: usize = 16 << 10;
+
 pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 pub(super) type Client = ConnectInfo<Connection>;
 /// How often sockets give a sign of life, where it is not the usual.
@@ -142,6 +145,7 @@ pub(super) fn accept<F: Future<Output = ()> + Send + 'static>(
     then: impl FnOnce(axum::extract::ws::WebSocket) -> F + Send + 'static,
 ) -> Response {
     let upgrade = upgrade.max_message_size(LARGEST_MESSAGE).max_frame_size(LARGEST_MESSAGE);
+    let upgrade = upgrade.read_buffer_size(READ_BUFFER);
     let mut response = upgrade.on_upgrade(then);
     let capabilities = HeaderName::from_static("x-sprite-capabilities");
     response.headers_mut().insert(capabilities, HeaderValue::from_static("signal"));
