@@ -203,3 +203,40 @@ async fn what_cannot_be_executed_or_says_something_else_is_told_and_leaves_nothi
         assert_eq!(left, "", "{expected}");
     }
 }
+
+/// decisions R11: the operator cannot tell an instant guest from a sandbox but by what its scripts do.
+#[tokio::test]
+async fn an_instant_guest_answers_as_the_runner_does() {
+    let mut env = TestEnv::prepared().await;
+    env.spritesd_flags = ["--guest", "instant"].map(str::to_owned).to_vec();
+    env.start_spritesd();
+    env.start_operator();
+    env.policy(&format!("default-{}", env.id), json!({"limits": {"parallelRuns": 40}})).await;
+    let session = env.ready_session("s1").await;
+    assert_eq!(lockdown(&session).runner.as_deref(), Some(hash()));
+    env.answers(json!([
+        {"match": "fails", "code": 3, "stdout": "out\n", "stderr": "err\n"},
+        {"match": "floods", "stdout": "a line of words\n".repeat(9000)},
+        {"match": "takes long", "delay": "20s"},
+    ]))
+    .await;
+    for (name, command) in [("fails", "fails"), ("floods", "floods"), ("well", "true"), ("long", "takes long")] {
+        env.bash(name, "s1", command).await;
+    }
+    let run = env.finished("fails").await;
+    assert_eq!((reason(&run), stdout(&run), run.status.as_ref().unwrap().exit_code), ("NonZeroExit", "out\n", Some(3)));
+    let run = env.finished("floods").await;
+    assert_eq!(reason(&run), "Completed", "{}", message(&run));
+    assert!(
+        stdout(&run).contains(" bytes left out]\n") && run.status.as_ref().unwrap().output.as_ref().unwrap().truncated
+    );
+    assert_eq!(reason(&env.finished("well").await), "Completed");
+    env.running("long").await;
+    // An adopter finds it running, and a stop ends it.
+    env.crash_operator().await;
+    let cancel = Patch::Merge(json!({"spec": {"cancel": true}}));
+    env.runs().patch("long", &PatchParams::default(), &cancel).await.unwrap();
+    let run = env.finished("long").await;
+    assert_eq!(reason(&run), "CancelRequested", "{}", message(&run));
+    assert_eq!(env.starts_of(&run).await, 1);
+}

@@ -42,6 +42,8 @@ pub struct TestEnv {
     pub admin_url: String,
     /// Flags added to the operator's.
     pub flags: Vec<String>,
+    /// Flags added to spritesd's.
+    pub spritesd_flags: Vec<String>,
     kubeconfig: PathBuf,
     pub token: String,
     http: reqwest::Client,
@@ -131,6 +133,7 @@ impl TestEnv {
                 format!("--policy-selector=test={id}"),
                 format!("--default-policy=default-{id}"),
             ],
+            spritesd_flags: Vec::new(),
             id,
             namespace,
             operator_namespace,
@@ -190,7 +193,7 @@ impl TestEnv {
         let dir = self.dir.path();
         let mut command = Process::command(programs::spritesd());
         command.args(["--listen", &address, "--admin", &admin, "--data"]).arg(dir.join("sprites"));
-        command.arg("--token-file").arg(dir.join("platform-token"));
+        command.arg("--token-file").arg(dir.join("platform-token")).args(&self.spritesd_flags);
         let (process, lines) = Process::start(&mut command, 2);
         self.sprites_url = lines[0].replace("listening ", "");
         self.admin_url = lines[1].replace("admin ", "");
@@ -398,6 +401,12 @@ impl TestEnv {
         assert_eq!(answer.status().as_u16(), 204, "{:?}", answer.text().await);
         let view: Value = self.http.get(&world).send().await.unwrap().json().await.unwrap();
         view["pid"].as_u64().unwrap()
+    }
+
+    /// Scripts what an instant guest answers to scripts.
+    pub async fn answers(&self, rules: Value) {
+        let answer = self.http.put(format!("{}/instant", self.admin_url)).json(&rules).send().await.unwrap();
+        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
     }
 
     /// Scripts failures of spritesd.
