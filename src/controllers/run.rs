@@ -26,7 +26,7 @@ pub use report::is_warning;
 use std::sync::Arc;
 
 use self::{
-    observed::LiveRead,
+    observed::{LiveRead, Observed},
     plan::{Need, Plan},
 };
 use super::{context::Context, driver::Next, error::Error};
@@ -39,7 +39,7 @@ pub async fn reconcile(run: Arc<Run>, context: Arc<Context>) -> Result<Next, Err
     let run = context.executions.newest(&key.uid, run);
     let mut observed = gather::cached(&context, run, key);
     let mut proved = None;
-    let mut plan = decide::decide(&observed);
+    let mut plan = decide(&context, &observed);
     // Each need is met once: what was gathered is not asked for again.
     while let Plan::Need(need) = plan {
         match need {
@@ -53,8 +53,17 @@ pub async fn reconcile(run: Arc<Run>, context: Arc<Context>) -> Result<Next, Err
                 proved = at;
             }
         }
-        plan = decide::decide(&observed);
+        plan = decide(&context, &observed);
     }
     tracing::debug!(run = observed.key.name, plan = plan.name(), "decided");
     act::act(&context, observed, plan, proved).await
+}
+
+/// Decides, and remembers that a spec holds: a Run that waits is not judged from the start each time it looks.
+fn decide(context: &Context, o: &Observed) -> Plan {
+    let plan = decide::decide(o);
+    if plan.shows_that_the_spec_holds() && !o.spec_holds {
+        context.queue.remember(&o.key.uid, o.judges());
+    }
+    plan
 }

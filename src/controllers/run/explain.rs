@@ -120,6 +120,7 @@ pub fn ask(run: Run, session_policy: PolicyView, run_policy: Option<PolicyView>)
         execution: None,
         in_session: 0,
         candidates: Vec::new(),
+        spec_holds: false,
         source: Source::Servers,
         live: Some(LiveRead::Sprite(live(&egress))),
         now: Timestamp::UNIX_EPOCH,

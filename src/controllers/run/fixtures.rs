@@ -86,6 +86,7 @@ pub fn observed(run: Run) -> Observed {
         execution: None,
         in_session: 0,
         candidates: Vec::new(),
+        spec_holds: false,
         source: Source::Servers,
         live: Some(LiveRead::Sprite(live())),
         now: at(NOW),

@@ -36,10 +36,11 @@ const REPROVE_AFTER: Duration = Duration::from_secs(2);
 pub fn gate(o: &Observed) -> Plan {
     // What cannot be taken back is decided on what is so now, not on what a cache says.
     let finish = |outcome| if o.source == Source::Servers { Plan::Finish(outcome) } else { Plan::Need(Need::Servers) };
-    let early = stops::check(o)
-        .and_then(|()| tenant::check(o))
-        .and_then(|()| policy::check(o))
-        .and_then(|in_force| request::check(o, &in_force.effective).map(|request| (in_force, request)));
+    let early = stops::check(o).and_then(|()| tenant::check(o)).and_then(|()| policy::check(o)).and_then(|in_force| {
+        // One that waits is not judged each time it looks.
+        let request = if o.spec_holds { None } else { Some(request::check(o, &in_force.effective)?) };
+        Ok((in_force, request))
+    });
     let (in_force, request) = match early {
         Ok(passed) => passed,
         Err(outcome) => return finish(outcome),
@@ -80,12 +81,14 @@ pub fn gate(o: &Observed) -> Plan {
 }
 
 /// The checks that may also wait, in order.
-fn admit(o: &Observed, in_force: InForce<'_>, request: Checked<'_>) -> Result<Start, Check> {
+fn admit(o: &Observed, in_force: InForce<'_>, request: Option<Checked<'_>>) -> Result<Start, Check> {
     let InForce { policy, effective } = in_force;
     frozen::check(o)?;
     let session = session::check(o)?;
     let proof = proof::check(o, &session, effective.egress)?;
     slot::check(o, &effective.limits)?;
+    // Whatever is remembered of it: what is executed is judged as it is now.
+    let request = request.map_or_else(|| request::check(o, &effective), Ok).map_err(Check::Over)?;
     let lost =
         session.status.as_ref().and_then(|s| s.conditions.get(DATA_LOST).filter(|c| c.status == "True").cloned());
     Ok(Start {

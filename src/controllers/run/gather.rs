@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
 
-use super::observed::{Observed, Source, session_name};
+use super::observed::{Observed, Source, judges, session_name};
 use crate::{
     access::{
         switch::{self, Switch},
@@ -32,9 +32,12 @@ pub fn cached(context: &Context, run: Arc<Run>, key: ObjectKey) -> Observed {
     let session_name = session_name(&run, &key);
     let session = SessionView::cached(context.sessions.get(Some(namespace), &session_name).as_deref());
     let names = policy_names(context, &run, &session);
+    let session_policy = context.policy(&names.session);
+    let run_policy = names.run.as_deref().map(|name| context.policy(name));
     Observed {
-        session_policy: context.policy(&names.session),
-        run_policy: names.run.as_deref().map(|name| context.policy(name)),
+        spec_holds: context.queue.holds(&key.uid, &judges(&session_policy, run_policy.as_ref())),
+        session_policy,
+        run_policy,
         tenant: context.tenant(namespace),
         switch: *context.switch.borrow(),
         execution: context.executions.view(&key.uid),
@@ -102,6 +105,7 @@ pub async fn fresh(context: &Context, cached: Observed) -> Result<Observed, Erro
     let in_session = session.uid().map_or(0, |uid| context.executions.in_session(uid));
     let candidates = context.candidates(&cached.run, &namespace, &cached.session_name);
     Ok(Observed {
+        spec_holds: context.queue.holds(&cached.key.uid, &judges(&session_policy, run_policy.as_ref())),
         candidates,
         session,
         session_policy,

@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::{
     access::{switch::Switch, tenant::Tenant},
-    controllers::state::{executions::ExecutionView, session_view::SessionView},
+    controllers::state::{executions::ExecutionView, queue::Judged, session_view::SessionView},
     kubernetes::object_key::ObjectKey,
     lockdown::instance::LiveSprite,
     policy::view::PolicyView,
@@ -39,12 +39,32 @@ pub struct Observed {
     pub in_session: usize,
     /// The Runs that wait for the session, this one among them.
     pub candidates: Vec<Candidate>,
+    /// Whether the spec was judged before under these policies, and holds.
+    pub spec_holds: bool,
     /// Where session, policies, tenant and switch were read.
     pub source: Source,
     /// What was read of the live Sprite, if it was.
     pub live: Option<LiveRead>,
     /// The time.
     pub now: Timestamp,
+}
+
+impl Observed {
+    /// The policies that the spec is judged under.
+    pub fn judges(&self) -> Judged {
+        judges(&self.session_policy, self.run_policy.as_ref())
+    }
+}
+
+/// Policies in force, by name and generation.
+pub fn judges(session: &PolicyView, run: Option<&PolicyView>) -> Judged {
+    let views = std::iter::once(session).chain(run);
+    views
+        .filter_map(|view| match view {
+            PolicyView::Ready(policy) => Some((policy.name.clone(), policy.generation)),
+            PolicyView::NotFound(_) | PolicyView::NotReady(..) => None,
+        })
+        .collect()
 }
 
 /// Where something was read.

@@ -174,6 +174,29 @@ pub struct Start {
 }
 
 impl Plan {
+    /// Whether it comes only of a spec that holds under the policies that were looked at.
+    pub const fn shows_that_the_spec_holds(&self) -> bool {
+        match self {
+            Self::Need(Need::LiveSprite(_))
+            | Self::Wait(_)
+            | Self::Wake(..)
+            | Self::Reverify { .. }
+            | Self::CreateSession(_) => true,
+            Self::Need(Need::Servers)
+            | Self::Nothing(_)
+            | Self::Finish(_)
+            // It has left the queue.
+            | Self::Start(_)
+            | Self::Adopt(_)
+            | Self::Stop(_)
+            | Self::Conclude(_)
+            | Self::Forget
+            | Self::DeleteSession
+            | Self::Expire
+            | Self::Release => false,
+        }
+    }
+
     /// A word for the log.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -131,6 +131,7 @@ impl World {
             execution: self.execution.clone(),
             in_session: self.in_session,
             candidates: Vec::new(),
+            spec_holds: false,
             source,
             live: None,
             now: self.time(),

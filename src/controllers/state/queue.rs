@@ -24,7 +24,12 @@ struct Inner {
     stored: HashMap<String, u64>,
     /// Those whose own start failed: they try again by themselves, and hold nobody back.
     aside: HashSet<String>,
+    /// Under which policies the spec of each was found to hold.
+    judged: HashMap<String, Judged>,
 }
+
+/// Policies by name and generation.
+pub type Judged = Vec<(String, i64)>;
 
 impl Queue {
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -41,6 +46,17 @@ impl Queue {
         let mut inner = self.inner();
         inner.stored.remove(uid);
         inner.aside.remove(uid);
+        inner.judged.remove(uid);
+    }
+
+    /// The spec of a Run holds under these policies. It cannot change.
+    pub fn remember(&self, uid: &str, policies: Judged) {
+        self.inner().judged.insert(uid.to_owned(), policies);
+    }
+
+    /// Whether the spec of a Run was found to hold under exactly these policies.
+    pub fn holds(&self, uid: &str, policies: &Judged) -> bool {
+        self.inner().judged.get(uid) == Some(policies)
     }
 
     /// The Runs that wait for this session, which is the one of `own`.
@@ -130,7 +146,11 @@ mod tests {
         // A status write gives it another version, and not another place.
         let written = [waiting("a", "90", &by_name)];
         assert_eq!(uids(&queue, &written[0], &written), named(&[("a", 1)]));
+        let policies = |generation| vec![("default".to_owned(), generation)];
+        queue.remember("a", policies(1));
+        assert!(queue.holds("a", &policies(1)) && !queue.holds("a", &policies(2)) && !queue.holds("b", &policies(1)));
         queue.leave("a");
+        assert!(!queue.holds("a", &policies(1)));
         assert_eq!(uids(&queue, &written[0], &written), named(&[("a", 90)]));
     }
 }

@@ -171,7 +171,8 @@ fn past_the_cap_a_script_runs_on_and_head_and_tail_are_kept() {
     let ran = home.run(&launch);
     assert_eq!((ran.code, ran.by()), (Some(3), Cause::Script));
     let record = ran.record.unwrap();
-    let all: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
+    let lines: Vec<String> = (1..=100_000).map(|n| format!("{n}\n")).collect();
+    let all = lines.concat();
     let shape = Shape { cap: launch.cap, lookahead: launch.lookahead, head_only: false };
     let [out, err] = [record.stdout.unwrap(), record.stderr.unwrap()];
     assert_eq!((out.written, err), (all.len() as u64, Counts { written: 11, head: 0, sent: 11, tail: 11 }));

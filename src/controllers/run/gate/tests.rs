@@ -24,7 +24,7 @@ type Change = fn(Observed) -> Observed;
 fn admitted(o: &Observed) -> Result<Start, Check> {
     let in_force = policy::check(o).map_err(Check::Over)?;
     let request = request::check(o, &in_force.effective).map_err(Check::Over)?;
-    admit(o, in_force, request)
+    admit(o, in_force, Some(request))
 }
 
 /// A row for each thing that a check may say; a new variant does not compile without one.
@@ -178,4 +178,16 @@ fn what_a_cache_says_is_asked_of_the_servers_before_it_counts(#[case] change: Ch
     let Plan::Need(Need::Servers) = gate(&o) else { unreachable!() };
     let asked = gate(&Observed { source: Source::Servers, ..o });
     assert!(!matches!(asked, Plan::Need(Need::Servers)), "asked twice: {}", asked.name());
+}
+
+/// A Run that waits is judged once under each set of policies, and again before it starts.
+#[test]
+fn a_spec_that_is_known_to_hold_is_judged_again_only_for_its_start() {
+    let wrong = || observed(run(json!({"session": {"name": "s"}, "bash": {"command": "true", "cwd": "../x"}})));
+    let queued = Observed { in_session: 4, spec_holds: true, ..wrong() };
+    assert!(matches!(gate(&queued), Plan::Wait(_)));
+    let Plan::Finish(outcome) = gate(&Observed { spec_holds: true, ..wrong() }) else { panic!("started") };
+    assert_eq!(outcome.reason.as_str(), "PathEscape");
+    assert!(matches!(gate(&Observed { in_session: 4, ..wrong() }), Plan::Finish(_)), "not known");
+    assert!(gate(&queued).shows_that_the_spec_holds() && !gate(&wrong()).shows_that_the_spec_holds());
 }
